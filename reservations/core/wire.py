@@ -1,0 +1,245 @@
+"""Names and shapes of every message between the control plane and a GPU host.
+
+Both sides import this file and nothing else of each other. Instants are RFC 3339 with offset;
+``None`` means "not available", never zero. A host may run one version behind the server.
+"""
+
+from datetime import datetime
+from hashlib import sha256
+from typing import Annotated, Literal
+
+import msgspec
+
+VERSION = 1
+ACCEPTED_VERSIONS = frozenset({VERSION})
+
+# Task names. They take no arguments: a forged message gains one extra look, nothing more.
+NUDGE = "berth.host.nudge"
+
+MAX_GRANTS = 5_000
+MAX_REPORTS_PER_BATCH = 500
+MAX_DEVICES_PER_HOST = 256
+
+Mode = Literal["observe", "warn", "enforce"]
+UnbookedUse = Literal["deny", "allow"]
+Health = Literal["ok", "stale", "lost", "unknown"]
+DeviceKind = Literal["gpu", "mig"]
+
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+ShortText = Annotated[str, msgspec.Meta(max_length=200)]
+Uid = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 2)]
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+Scalar = str | int | float | bool | None
+
+
+def host_queue(name: str) -> str:
+    """The queue on which the host of that name hears nudges."""
+    return f"host.{name}"
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base: immutable, fields by name, defaults left out on the wire; unknown fields are ignored."""
+
+
+class Grant(Shape, frozen=True, kw_only=True):
+    """A person's right to use one device from ``start`` (in) to ``end`` (out)."""
+
+    booking: int
+    device: Id
+    unix_name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    start: Instant
+    end: Instant
+    expected_uid: Uid | None = None
+    early_signal: bool = False
+    kind: Literal["normal", "service"] = "normal"
+
+
+class HostSettings(Shape, frozen=True, kw_only=True):
+    """How a host is to behave; chosen by the administrator, sent with the plan."""
+
+    mode: Mode = "observe"
+    unbooked_use: UnbookedUse = "deny"
+    # Seconds from the first signal to SIGKILL when nobody follows on the device ...
+    grace_s: float = 60.0
+    # ... and never longer than this once the next person's grant has begun.
+    grace_followed_s: float = 15.0
+    # Seconds from the first warning of an intruder to the first signal.
+    intruder_grace_s: float = 60.0
+    # Hours that a process older than the switch to `enforce` may stay while nobody needs its device.
+    adopt_h: float = 72.0
+    # More (device, person) pairs than this to stop in one tick, without a lease end each: hold fire.
+    kill_budget: int = 8
+    # Only these devices are ever gated or have holders stopped.
+    managed: tuple[str, ...] = ()
+    always_open_uids: tuple[Uid, ...] = ()
+    exempt_uids: tuple[Uid, ...] = ()
+    # Seconds between two samples while nobody watches; once a second while somebody does.
+    sample_s: float = 10.0
+
+
+class Plan(Shape, frozen=True, kw_only=True):
+    """All grants of one host with end > as_of - 24 h, earliest first, and how to treat them.
+
+    ``complete_until`` is the start of the first grant that was left out, or None if none was.
+    ``epoch`` changes only when an operator has restored an older database on purpose.
+    """
+
+    wire: int = VERSION
+    host: str
+    epoch: Id
+    etag: str
+    as_of: Instant
+    server_time: Instant
+    grants: tuple[Grant, ...]
+    settings: HostSettings
+    complete_until: Instant | None = None
+
+
+class DeviceInfo(Shape, frozen=True, kw_only=True):
+    """One device as its vendor names it. ``minor`` is None where no device node exists."""
+
+    uuid: Id
+    vendor: Annotated[str, msgspec.Meta(max_length=32)]
+    kind: DeviceKind = "gpu"
+    index: Annotated[int, msgspec.Meta(ge=0, le=4096)]
+    model: ShortText
+    memory_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**50)] | None = None
+    minor: Annotated[int, msgspec.Meta(ge=0, le=2**20)] | None = None
+    bus_id: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    node_paths: tuple[ShortText, ...] = ()
+    parent: Id | None = None
+
+
+class Inventory(Shape, frozen=True, kw_only=True):
+    """Body of ``PUT /api/v1/agent/inventory``: every device that the host sees now."""
+
+    wire: int = VERSION
+    agent_version: Annotated[str, msgspec.Meta(max_length=32)]
+    devices: Annotated[tuple[DeviceInfo, ...], msgspec.Meta(max_length=MAX_DEVICES_PER_HOST)]
+
+
+class ProcessUse(Shape, frozen=True, kw_only=True):
+    """One process on a device. ``unix_name`` is None when the host cannot name the uid."""
+
+    pid: int
+    uid: Uid | None = None
+    unix_name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+    memory_bytes: int | None = None
+
+
+class Sample(Shape, frozen=True, kw_only=True):
+    """One reading of a device. ``processes=None`` means unreadable; ``()`` means nobody.
+
+    ``last_busy`` is the last instant at which the device computed (>= 5 %) or its memory grew.
+    """
+
+    uuid: Id
+    at: Instant
+    health: Health = "ok"
+    utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    memory_reserved_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    fan_percent: float | None = None
+    sm_clock_mhz: float | None = None
+    throttle: ShortText | None = None
+    ecc_uncorrected: int | None = None
+    processes: Annotated[tuple[ProcessUse, ...], msgspec.Meta(max_length=2_000)] | None = None
+    last_busy: Instant | None = None
+
+
+class HealthProblem(Shape, frozen=True, kw_only=True):
+    """Something on the host that an administrator should know; ``text`` is a plain sentence."""
+
+    code: Annotated[str, msgspec.Meta(max_length=64)]
+    text: Annotated[str, msgspec.Meta(max_length=500)]
+    device: Id | None = None
+
+
+class Samples(Shape, frozen=True, kw_only=True):
+    """Body of ``POST /api/v1/agent/samples``: the newest reading of each device; the heartbeat."""
+
+    wire: int = VERSION
+    at: Instant
+    agent_version: Annotated[str, msgspec.Meta(max_length=32)]
+    # The mode the agent acts in: a local file may have tightened the plan's.
+    mode: Mode
+    # Host clock minus server clock at the last exchange.
+    clock_offset_s: float | None = None
+    health: Annotated[tuple[HealthProblem, ...], msgspec.Meta(max_length=100)] = ()
+    devices: Annotated[tuple[Sample, ...], msgspec.Meta(max_length=MAX_DEVICES_PER_HOST)] = ()
+
+
+class SamplesAnswer(Shape, frozen=True, kw_only=True):
+    """What a heartbeat hears back. ``watched``: somebody looks at live pages; sample at 1 Hz."""
+
+    plan_etag: str
+    server_time: Instant
+    watched: bool = False
+
+
+ReportKind = Literal[
+    "opened",  # the gate opened for the grant's person
+    "delayed",  # the grant has begun, but somebody foreign is still on the device
+    "closed",  # the gate closed at the grant's end
+    "warned",  # the person was told that the grant ends soon, or that they have none
+    "intruder",  # somebody without a grant uses the device
+    "overrun",  # somebody whose grant has ended still uses the device
+    "signalled",  # SIGTERM and SIGCONT were sent
+    "killed",  # SIGKILL was sent
+    "gone",  # the next look no longer saw the person on the device
+    "stuck",  # SIGKILL did not end it; the device needs attention
+    "drift",  # somebody else changed the gate; it was repaired
+    "drift_given_up",  # repaired too often; left alone
+    "no_account",  # the grant's name is unknown here, or its uid is not the expected one
+    "hold_fire",  # more to stop at once than the kill budget allows
+    "grant_vanished",  # a running grant left the plan without an end
+    "plan_refused",  # a plan could not be used; the stored one stands
+    "device_lost",  # the vendor no longer reaches the device
+    "device_back",  # it does again
+    "agent_started",  # the agent began to enforce the stored plan
+]
+
+
+class Report(Shape, frozen=True, kw_only=True):
+    """What a host saw or did, once. ``id`` is unique per host; a repeat is stored once."""
+
+    id: Annotated[str, msgspec.Meta(min_length=8, max_length=64, pattern=r"^[0-9A-Za-z_-]+$")]
+    at: Instant
+    kind: ReportKind
+    device: Id | None = None
+    booking: int | None = None
+    unix_name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+    uid: Uid | None = None
+    pids: Annotated[tuple[int, ...], msgspec.Meta(max_length=200)] = ()
+    # Seconds between the edge of the grant and this action, where there is such an edge.
+    latency_s: float | None = None
+    text: Annotated[str, msgspec.Meta(max_length=500)] = ""
+
+
+class Reports(Shape, frozen=True, kw_only=True):
+    """Body of ``POST /api/v1/agent/reports``."""
+
+    wire: int = VERSION
+    reports: Annotated[tuple[Report, ...], msgspec.Meta(max_length=MAX_REPORTS_PER_BATCH)]
+
+
+class RejectedReport(Shape, frozen=True, kw_only=True):
+    id: str
+    code: str
+
+
+class ReportsAnswer(Shape, frozen=True, kw_only=True):
+    """Both lists leave the spool: a rejected report will not become acceptable by waiting."""
+
+    stored: tuple[str, ...] = ()
+    rejected: tuple[RejectedReport, ...] = ()
+
+
+def plan_etag(epoch: str, grants: tuple[Grant, ...], settings: HostSettings) -> str:
+    """The same for the same epoch, grants and settings, whenever it is computed."""
+    body = msgspec.json.encode((epoch, grants, settings))
+    return sha256(body).hexdigest()[:32]

@@ -1,0 +1,26 @@
+from reservations.models.audit import AuditEntry, Pulse, Report, Site
+from reservations.models.bookings import Allocation, ApiCall, Booking
+from reservations.models.fleet import Device, Host, HostStatus
+from reservations.models.notices import Notice
+from reservations.models.people import Account, Membership, Team, Token, User
+from reservations.models.rules import Rule
+
+__all__ = [
+    "Account",
+    "Allocation",
+    "ApiCall",
+    "AuditEntry",
+    "Booking",
+    "Device",
+    "Host",
+    "HostStatus",
+    "Membership",
+    "Notice",
+    "Pulse",
+    "Report",
+    "Rule",
+    "Site",
+    "Team",
+    "Token",
+    "User",
+]

@@ -1,0 +1,1 @@
+"""Plugins by dotted path, loaded and checked once at start."""
