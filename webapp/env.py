@@ -12,6 +12,19 @@ _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
 
+def load_defaults(path: Path) -> None:
+    """Take ``NAME=value`` lines of a file for variables that the environment does not set.
+
+    `make up` writes such a file, so that `manage.py` in another shell means the same site.
+    """
+    if not path.exists():
+        return
+    for line in path.read_text().splitlines():
+        name, separator, value = line.partition("=")
+        if separator and not name.startswith("#"):
+            os.environ.setdefault(name.strip(), value.strip())
+
+
 def text(name: str, default: str, environ: Mapping[str, str] = os.environ) -> str:
     return environ.get(name, default)
 

@@ -8,11 +8,12 @@ from webapp import env
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(env.text("BERTH_DATA", str(ROOT / "var"))).absolute()
+env.load_defaults(DATA / "env")
 
 DEBUG = False
 SECRET_KEY = env.secret("SECRET_KEY")
 if not SECRET_KEY:
-    raise ImproperlyConfigured("SECRET_KEY is not set; `make up` makes one in var/secret_key")
+    raise ImproperlyConfigured("SECRET_KEY is not set; `make up` makes one in var/env")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 # Where people find the site; links in notices start with it.
