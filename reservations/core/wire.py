@@ -197,6 +197,7 @@ ReportKind = Literal[
     "no_account",  # the grant's name is unknown here, or its uid is not the expected one
     "hold_fire",  # more to stop at once than the kill budget allows
     "grant_vanished",  # a running grant left the plan without an end
+    "overlap",  # two bookings' grants overlap on a device; the earlier-starting one is honoured
     "plan_refused",  # a plan could not be used; the stored one stands
     "device_lost",  # the vendor no longer reaches the device
     "device_back",  # it does again

@@ -1,0 +1,236 @@
+"""What an agent knows and what it may do: the plain data between looking, deciding and acting.
+
+Everything is immutable. `msgspec` writes and reads those that a host keeps on disk.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+
+from reservations.core.period import Period
+from reservations.core.wire import ReportKind, Shape
+
+# The server refuses to extend with less than this left, so such a plan knows the end for good.
+END_IS_FINAL = timedelta(seconds=5)
+
+
+class HostGrant(Shape, frozen=True, kw_only=True):
+    """A grant of the plan whose person is a uid of this host. In force from ``start`` to ``end``."""
+
+    booking: int
+    device: str
+    uid: int
+    unix_name: str
+    start: datetime
+    end: datetime
+
+    @property
+    def period(self) -> Period:
+        return Period(self.start, self.end)
+
+
+class PlanState(Shape, frozen=True, kw_only=True):
+    """How far the stored plan may be trusted.
+
+    ``may_stop`` is False after a reboot and after a corrupt plan file, until one fetch succeeded,
+    and where the agent cannot see the host's processes. ``as_of`` is None before the first plan.
+    """
+
+    as_of: datetime | None
+    complete_until: datetime | None = None
+    may_stop: bool = True
+
+    def confirms(self, end: datetime) -> bool:
+        """Whether nobody can have moved this end since the plan was made."""
+        return self.as_of is not None and self.as_of >= end - END_IS_FINAL
+
+
+class GateState(Shape, frozen=True, kw_only=True):
+    """Who may open a device: these uids and, if ``group_open``, everybody in the access group.
+
+    ``sound`` is False where a node differs from what the gate writes in any other way.
+    """
+
+    uids: frozenset[int] = frozenset()
+    group_open: bool = False
+    sound: bool = True
+
+
+class Holder(Shape, frozen=True, kw_only=True):
+    """A process with a device open.
+
+    ``uids`` are the real and the effective one, ``uid`` the person behind them. ``uses`` is False
+    while an open descriptor is all there is. ``protected`` says why it must never be stopped.
+    ``ancestors`` are the pids above it, the parent first.
+    """
+
+    pid: int
+    uid: int
+    uids: tuple[int, ...]
+    started: datetime
+    ancestors: tuple[int, ...] = ()
+    uses: bool = True
+    protected: str | None = None
+    unit: str | None = None
+
+
+class DeviceState(Shape, frozen=True, kw_only=True):
+    """One device as found. None means that it could not be read: neither free nor a violation.
+
+    The gate is to be looked at before the holders: what opened in between is then seen.
+    """
+
+    gate: GateState | None
+    holders: tuple[Holder, ...] | None
+
+
+Observed = Mapping[str, DeviceState]
+
+
+class Fact(Shape, frozen=True, kw_only=True):
+    """What is to be reported once the action that carries it has been done.
+
+    ``edge`` is the instant at which it was due: the start or end of a grant. ``since`` tells two
+    facts of one kind about the same person apart.
+    """
+
+    kind: ReportKind
+    device: str
+    since: datetime
+    booking: int | None = None
+    uid: int | None = None
+    pids: tuple[int, ...] = ()
+    edge: datetime | None = None
+    text: str = ""
+
+    @property
+    def id(self) -> str:
+        """The same for the same fact, so that a repeat after a crash is stored once."""
+        words = (self.kind, self.device, self.booking, self.uid, self.since.isoformat())
+        return sha256("|".join(map(str, words)).encode()).hexdigest()[:32]
+
+    def latency_s(self, at: datetime) -> float | None:
+        """Seconds from the edge to the instant ``at`` which it was done."""
+        return None if self.edge is None else (at - self.edge).total_seconds()
+
+
+class SetGate(Shape, frozen=True, kw_only=True):
+    """Let exactly these people open the device."""
+
+    device: str
+    uids: frozenset[int]
+    group_open: bool
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def state(self) -> GateState:
+        return GateState(uids=self.uids, group_open=self.group_open)
+
+
+class RestoreGate(Shape, frozen=True, kw_only=True):
+    """Put the device's nodes back as they were before Berth gated them."""
+
+    device: str
+    facts: tuple[Fact, ...] = ()
+
+
+class Terminate(Shape, frozen=True, kw_only=True):
+    """SIGTERM and SIGCONT to the topmost holders of a person."""
+
+    device: str
+    uid: int
+    pids: tuple[int, ...]
+    facts: tuple[Fact, ...] = ()
+
+
+class Kill(Shape, frozen=True, kw_only=True):
+    """SIGKILL to all holders of a person."""
+
+    device: str
+    uid: int
+    pids: tuple[int, ...]
+    facts: tuple[Fact, ...] = ()
+
+
+class Tell(Shape, frozen=True, kw_only=True):
+    """Only report; a `warned` fact is also a message to the person."""
+
+    facts: tuple[Fact, ...]
+
+
+Action = SetGate | RestoreGate | Terminate | Kill | Tell
+
+RungKind = Literal["overrun", "intruder", "walk_up"]
+
+
+class Rung(Shape, frozen=True, kw_only=True):
+    """How far one person has been led off one device.
+
+    ``edge`` is the end of their right, where they had one; ``booking`` the one concerned.
+    """
+
+    device: str
+    uid: int
+    kind: RungKind
+    since: datetime
+    edge: datetime | None = None
+    booking: int | None = None
+    pids: tuple[int, ...] = ()
+    warned_at: datetime | None = None
+    signalled_at: datetime | None = None
+    signalled: tuple[int, ...] = ()
+    killed_at: datetime | None = None
+    passes: int = 0
+    stuck_at: datetime | None = None
+
+
+class GateMark(Shape, frozen=True, kw_only=True):
+    """How the agent last set a device's gate."""
+
+    device: str
+    state: GateState
+
+
+class Ladder(Shape, frozen=True, kw_only=True):
+    """What the agent must remember between two looks; kept on disk, so that a restart goes on.
+
+    ``told`` holds the ids of facts about running grants that were reported. ``enforcing_since``
+    is when the host was switched to `enforce`.
+    """
+
+    rungs: tuple[Rung, ...] = ()
+    gates: tuple[GateMark, ...] = ()
+    told: frozenset[str] = frozenset()
+    enforcing_since: datetime | None = None
+    held_fire_at: datetime | None = None
+
+    @property
+    def evicting(self) -> bool:
+        """Whether somebody was signalled and may still be there: look every second."""
+        return any(r.signalled_at is not None and r.stuck_at is None for r in self.rungs)
+
+    def after_reboot(self) -> "Ladder":
+        """No process and no device node survived; what was decided did."""
+        return Ladder(enforcing_since=self.enforcing_since)
+
+    def without_gate(self, failed: SetGate | RestoreGate) -> "Ladder":
+        """Forget a gate that could not be set, so that the next look plans it again."""
+        return msgspec.structs.replace(
+            self,
+            gates=tuple(mark for mark in self.gates if mark.device != failed.device),
+            told=self.told - {fact.id for fact in failed.facts},
+        )
+
+
+class Decision(Shape, frozen=True, kw_only=True):
+    """What to do, in this order, and what to remember afterwards.
+
+    ``look_again``: more may follow at once from what these actions change.
+    """
+
+    actions: tuple[Action, ...] = ()
+    ladder: Ladder
+    look_again: bool = False
