@@ -2,6 +2,8 @@ import os
 
 import pytest
 
+from tests import capabilities
+
 
 @pytest.fixture(scope="session")
 def redis_url() -> str:
@@ -18,3 +20,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
         database.setdefault("TEST", {})["NAME"] = os.path.join(
             os.environ["BERTH_DATA"], "test.sqlite3"
         )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    capabilities.require(item)
