@@ -28,6 +28,8 @@ DeviceKind = Literal["gpu", "mig"]
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 ShortText = Annotated[str, msgspec.Meta(max_length=200)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 2)]
+# As large as a database can hold: anything beyond is nonsense, and must not become a server error.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 Scalar = str | int | float | bool | None
 
@@ -44,7 +46,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Grant(Shape, frozen=True, kw_only=True):
     """A person's right to use one device from ``start`` (in) to ``end`` (out)."""
 
-    booking: int
+    booking: Count
     device: Id
     unix_name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     start: Instant
@@ -121,10 +123,10 @@ class Inventory(Shape, frozen=True, kw_only=True):
 class ProcessUse(Shape, frozen=True, kw_only=True):
     """One process on a device. ``unix_name`` is None when the host cannot name the uid."""
 
-    pid: int
+    pid: Count
     uid: Uid | None = None
     unix_name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
-    memory_bytes: int | None = None
+    memory_bytes: Count | None = None
 
 
 class Sample(Shape, frozen=True, kw_only=True):
@@ -137,16 +139,16 @@ class Sample(Shape, frozen=True, kw_only=True):
     at: Instant
     health: Health = "ok"
     utilization_percent: float | None = None
-    memory_used_bytes: int | None = None
-    memory_reserved_bytes: int | None = None
-    memory_total_bytes: int | None = None
+    memory_used_bytes: Count | None = None
+    memory_reserved_bytes: Count | None = None
+    memory_total_bytes: Count | None = None
     temperature_c: float | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
     fan_percent: float | None = None
     sm_clock_mhz: float | None = None
     throttle: ShortText | None = None
-    ecc_uncorrected: int | None = None
+    ecc_uncorrected: Count | None = None
     processes: Annotated[tuple[ProcessUse, ...], msgspec.Meta(max_length=2_000)] | None = None
     last_busy: Instant | None = None
 
@@ -212,10 +214,10 @@ class Report(Shape, frozen=True, kw_only=True):
     at: Instant
     kind: ReportKind
     device: Id | None = None
-    booking: int | None = None
+    booking: Count | None = None
     unix_name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
     uid: Uid | None = None
-    pids: Annotated[tuple[int, ...], msgspec.Meta(max_length=200)] = ()
+    pids: Annotated[tuple[Count, ...], msgspec.Meta(max_length=200)] = ()
     # Seconds between the edge of the grant and this action, where there is such an edge.
     latency_s: float | None = None
     text: Annotated[str, msgspec.Meta(max_length=500)] = ""
