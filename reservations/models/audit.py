@@ -23,6 +23,12 @@ class AuditEntry(models.Model):
     after = models.JSONField(null=True)
     why = models.CharField(max_length=500, blank=True)
     source_address = models.GenericIPAddressField(null=True)
+    once_key = models.CharField(
+        max_length=100,
+        null=True,
+        unique=True,
+        help_text="for facts that may be written once only: started:12, ended:12",
+    )
 
     class Meta:
         indexes = [
