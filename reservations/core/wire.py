@@ -121,12 +121,16 @@ class Inventory(Shape, frozen=True, kw_only=True):
 
 
 class ProcessUse(Shape, frozen=True, kw_only=True):
-    """One process on a device. ``unix_name`` is None when the host cannot name the uid."""
+    """One process on a device. ``unix_name`` is None when the host cannot name the uid.
+
+    ``graphics_only``: the vendor lists it as drawing and not as computing; it is never stopped.
+    """
 
     pid: Count
     uid: Uid | None = None
     unix_name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
     memory_bytes: Count | None = None
+    graphics_only: bool = False
 
 
 class Sample(Shape, frozen=True, kw_only=True):
