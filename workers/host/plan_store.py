@@ -1,0 +1,126 @@
+"""What a host keeps on disk, so that it goes on enforcing alone: the plan, its settings, the ladder.
+
+Each file is one line of checksum and one of JSON, replaced whole. A file that does not add up is set
+aside, never half believed. The settings have a file of their own: with the plan lost, they still say
+which devices are to be closed.
+"""
+
+import logging
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from reservations.core.enforcement import Ladder
+from reservations.core.wire import Grant, HostSettings, Plan, Shape
+from workers.host.clock import Anchor
+from workers.host.files import replace_file, set_aside
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+T = TypeVar("T")
+
+
+class KeptGrant(Shape, frozen=True, kw_only=True):
+    """A running grant that left the plan without an end; kept until a later plan agrees."""
+
+    grant: Grant
+    missing_since: datetime
+
+
+class StoredPlan(Shape, frozen=True, kw_only=True):
+    """The last accepted plan and what this host knew when it came.
+
+    ``as_of`` is the newest instant at which the control plane said it still stands; ``uids`` are the
+    people that could be named here. ``anchor`` is the clock's, of the boot in which it was fetched.
+    """
+
+    format: int = FORMAT
+    plan: Plan
+    as_of: datetime
+    fetched_at: datetime
+    anchor: Anchor
+    uids: dict[str, int] = {}
+    kept: tuple[KeptGrant, ...] = ()
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        return (*self.plan.grants, *(kept.grant for kept in self.kept))
+
+
+class StoredLadder(Shape, frozen=True, kw_only=True):
+    boot_id: str
+    ladder: Ladder
+
+
+class Unreadable(RuntimeError):
+    """The file was there and could not be used; it has been set aside."""
+
+
+class PlanStore:
+    """The files of one host, in one folder. One process at a time (the agent's lock sees to that)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._plan = folder / "plan.json"
+        self._settings = folder / "settings.json"
+        self._ladder = folder / "ladder.json"
+
+    def load_plan(self) -> StoredPlan | None:
+        """The stored plan, or None if there is none yet.
+
+        Raises:
+            Unreadable: it was damaged.
+        """
+        return _load(self._plan, StoredPlan)
+
+    def save_plan(self, stored: StoredPlan) -> None:
+        _save(self._plan, stored)
+        if self.load_settings() != stored.plan.settings:
+            _save(self._settings, stored.plan.settings)
+
+    def load_settings(self) -> HostSettings | None:
+        """The last plan's settings; None if they are not known or damaged."""
+        try:
+            return _load(self._settings, HostSettings)
+        except Unreadable:
+            return None
+
+    def load_ladder(self, boot_id: str) -> Ladder:
+        """Without pids if it is of another boot; empty if damaged (everybody's grace begins anew)."""
+        try:
+            stored = _load(self._ladder, StoredLadder)
+        except Unreadable:
+            return Ladder()
+        if stored is None:
+            return Ladder()
+        return stored.ladder if stored.boot_id == boot_id else stored.ladder.after_reboot()
+
+    def save_ladder(self, ladder: Ladder, boot_id: str) -> None:
+        _save(self._ladder, StoredLadder(boot_id=boot_id, ladder=ladder))
+
+
+def _save(path: Path, content: object) -> None:
+    body = msgspec.json.encode(content)
+    replace_file(path, sha256(body).hexdigest().encode() + b"\n" + body + b"\n")
+
+
+def _load(path: Path, shape: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(_checked(path.read_bytes()), type=shape)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        logger.error("file=%s cannot be used (%s); set aside", path, error)  # noqa: TRY400
+        set_aside(path)
+        raise Unreadable(f"{path.name}: {error}") from error
+
+
+def _checked(content: bytes) -> bytes:
+    checksum, _, body = content.partition(b"\n")
+    body = body.removesuffix(b"\n")
+    if sha256(body).hexdigest().encode() != checksum:
+        raise msgspec.DecodeError("the checksum does not match")
+    return body
