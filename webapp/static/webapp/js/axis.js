@@ -77,13 +77,9 @@ function hoursOf(day, zone) {
     if (minute === 0)
       ticks.push({ at, hour, label: String(hour).padStart(2, "0"), repeated: false });
   }
-  const seen = Map.groupBy(ticks, (tick) => tick.hour);
-  for (const twins of seen.values()) {
-    if (twins.length < 2) continue;
-    for (const tick of twins) {
-      tick.repeated = true;
-      tick.label += ` ${offsetOf(tick.at, zone).replace("UTC", "") || "+0"}`;
-    }
+  for (const tick of ticks) {
+    tick.repeated = ticks.some((other) => other !== tick && other.hour === tick.hour);
+    if (tick.repeated) tick.label += ` ${offsetOf(tick.at, zone).replace("UTC", "") || "+0"}`;
   }
   return ticks;
 }

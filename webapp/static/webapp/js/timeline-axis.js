@@ -1,0 +1,45 @@
+// The labels over the timeline and the lines behind it.
+
+import { labelStep } from "./axis.js";
+import { make } from "./dom.js";
+import { words } from "./page.js";
+
+/** Draw hours and days as wide as there is room for. @param {import("./timeline.js").Timeline} timeline */
+export function drawAxis({ axis, labels, grid }) {
+  if (!axis || !labels || !grid) return;
+  const step = labelStep(labels.clientWidth / axis.hours);
+  const ticks = axis.ticks().filter((tick) => tick.repeated || tick.hour % step === 0);
+  const dayStarts = new Set(axis.days.map((day) => day.start));
+  const keep = labels.querySelector(".tl-now-label");
+  labels.replaceChildren(
+    ...axis.days.map((day) => {
+      const label = make("b", { text: words.day(day.start) });
+      label.style.left = percent(axis.fraction(day.start));
+      label.style.width = percent((day.end - day.start) / (axis.end - axis.start));
+      return label;
+    }),
+    ...ticks
+      .filter((tick) => !dayStarts.has(tick.at))
+      .map((tick) => {
+        const label = make("i", {
+          text: tick.label,
+          class: tick.repeated ? "repeated" : undefined,
+        });
+        label.style.left = percent(axis.fraction(tick.at));
+        return label;
+      }),
+    ...(keep ? [keep] : []),
+  );
+  grid.replaceChildren(
+    ...ticks.map((tick) => {
+      const line = make("div", { class: dayStarts.has(tick.at) ? "day" : undefined });
+      line.style.left = percent(axis.fraction(tick.at));
+      return line;
+    }),
+  );
+}
+
+/** @param {number} fraction */
+function percent(fraction) {
+  return `${fraction * 100}%`;
+}
