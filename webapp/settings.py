@@ -79,7 +79,14 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Sessions and throttle counters never live in Redis: a frozen Redis must not slow a page.
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "throttle": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "LOCATION": "throttle",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
+    },
+}
 
 REDIS_URL = env.secret("REDIS_URL", "redis://127.0.0.1:6379/0")
 CHANNEL_LAYERS = {
@@ -125,7 +132,33 @@ UNIX_NAMES = env.text("UNIX_NAMES", "accounts")
 # Whether people see who else holds a slot.
 SHOW_OWNERS = env.flag("SHOW_OWNERS", default=True)
 
+# REST: requests a minute, per person and per address without a credential, in each web process.
+API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 6_000, minimum=1)
+API_ANONYMOUS_REQUESTS_PER_MINUTE = env.integer(
+    "API_ANONYMOUS_REQUESTS_PER_MINUTE", 120, minimum=1
+)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+REST_FRAMEWORK = {
+    "EXCEPTION_HANDLER": "reservations.api.errors.handle",
+    "DEFAULT_SCHEMA_CLASS": "reservations.api.schema.Described",
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Berth",
+    "DESCRIPTION": "Books GPU time on shared servers. Errors are application/problem+json.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
+    "ENUM_NAME_OVERRIDES": {
+        "BookingState": "reservations.models.Booking.State",
+        "BookingKind": "reservations.models.Booking.Kind",
+        "DeviceState": "reservations.models.Device.State",
+        "DeviceKind": "reservations.models.Device.Kind",
+    },
+}
 
 LOGGING = {
     "version": 1,

@@ -1,0 +1,141 @@
+"""What a calendar draws: devices, and every booking that touches a period, as ready JSON.
+
+On PostgreSQL the database writes the JSON itself, several times faster than any serialiser. The rows are
+those of `visible.calendar_row`, byte for byte; a test holds both to it for every kind of viewer.
+"""
+
+from datetime import timedelta
+from typing import Any, Final
+
+import orjson
+from django.conf import settings
+from django.db import connection
+from django.db.models import F, Q
+
+from reservations.core.period import Period
+from reservations.models import Allocation, Device
+from reservations.selectors import bookings, visible
+
+LONGEST: Final = timedelta(days=62)
+
+_INSTANT = """replace(to_char({0}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000Z', 'Z')"""
+# The session's zone is UTC (Django sees to it), so to_char writes UTC.
+_ROWS = f"""
+WITH shown AS MATERIALIZED (
+    SELECT a.booking_id AS id FROM reservations_allocation a
+    WHERE a.device_id = ANY(%(devices)s) AND a.holds
+      AND TSTZRANGE(a.start, a."end", '[)') && TSTZRANGE(%(start)s, %(end)s, '[)')
+    UNION
+    SELECT b.id FROM reservations_booking b JOIN reservations_allocation a ON a.booking_id = b.id
+    WHERE b.state = 'pending' AND b."end" > %(start)s AND b.start < %(end)s
+      AND a.device_id = ANY(%(devices)s)
+), mine AS MATERIALIZED (
+    SELECT p.booking_id AS id FROM reservations_booking_people p WHERE p.user_id = %(viewer)s
+), used AS MATERIALIZED (
+    SELECT b.id, to_json(array_agg(d.uuid ORDER BY h.name, d.index, d.uuid)) AS devices
+    FROM shown JOIN reservations_booking b ON b.id = shown.id
+    JOIN reservations_allocation a ON a.booking_id = b.id AND a."end" = b."end"
+    JOIN reservations_device d ON d.id = a.device_id
+    JOIN reservations_host h ON h.id = d.host_id
+    GROUP BY b.id
+), shared AS MATERIALIZED (
+    SELECT p.booking_id AS id, to_json(array_agg(u.username ORDER BY u.username)) AS people
+    FROM shown JOIN reservations_booking_people p ON p.booking_id = shown.id
+    JOIN reservations_user u ON u.id = p.user_id
+    GROUP BY p.booking_id
+), judged AS (
+    SELECT b.*, used.devices, shared.people, u.username, u.display_name, t.name AS team,
+        (%(operator)s OR b.owner_id = %(viewer)s OR b.team_id = ANY(%(teams)s)
+         OR b.id IN (SELECT id FROM mine)) IS TRUE AS whole
+    FROM shown JOIN reservations_booking b ON b.id = shown.id
+    JOIN reservations_user u ON u.id = b.owner_id
+    LEFT JOIN reservations_team t ON t.id = b.team_id
+    LEFT JOIN used ON used.id = b.id LEFT JOIN shared ON shared.id = b.id
+)
+SELECT coalesce(string_agg(row_to_json(r)::text, ','), '') FROM (
+    SELECT id, revision, state, kind,
+        {_INSTANT.format("start")} AS start, {_INSTANT.format('"end"')} AS "end",
+        coalesce(devices, '[]') AS devices,
+        CASE WHEN whole OR %(names)s THEN row_to_json((SELECT o FROM (
+            SELECT username, coalesce(nullif(display_name, ''), username) AS name) o)) END AS owner,
+        CASE WHEN whole THEN coalesce(people, '[]') ELSE '[]' END AS people,
+        CASE WHEN whole OR %(names)s THEN team END AS team,
+        pinned,
+        CASE WHEN whole THEN purpose ELSE '' END AS purpose
+    FROM judged ORDER BY judged.start, id
+) r
+"""
+
+
+def calendar_json(period: Period, *, viewer: visible.Viewer, host: str | None = None) -> bytes:
+    """``{"devices": […], "bookings": […]}``; bookings in the order of start and id."""
+    devices = _devices(host)
+    keys = [device["id"] for device in devices]
+    drawn = [{name: device[name] for name in device if name != "id"} for device in devices]
+    rows = _rows_by_sql if connection.vendor == "postgresql" else _rows_by_python
+    return b'{"devices":%b,"bookings":[%b]}' % (
+        orjson.dumps(drawn),
+        rows(keys, period, viewer),
+    )
+
+
+def _devices(host: str | None) -> list[dict[str, Any]]:
+    devices = Device.objects.exclude(state=Device.State.RETIRED)
+    if host is not None:
+        devices = devices.filter(host__name=host)
+    rows = devices.order_by("host__name", "index", "uuid").values(
+        "id",
+        "uuid",
+        "index",
+        "model",
+        "memory_bytes",
+        "kind",
+        "bookable",
+        "managed_by",
+        "state",
+        host_name=F("host__name"),
+        parent_uuid=F("parent__uuid"),
+    )
+    return [
+        {
+            "id": row["id"],
+            "uuid": row["uuid"],
+            "host": row["host_name"],
+            "index": row["index"],
+            "name": f"{row['model']} · {row['index']}",
+            "model": row["model"],
+            "memory_bytes": row["memory_bytes"],
+            "kind": row["kind"],
+            "parent": row["parent_uuid"],
+            "bookable": row["bookable"],
+            "managed_by": row["managed_by"],
+            "state": row["state"],
+        }
+        for row in rows
+    ]
+
+
+def _rows_by_sql(devices: list[int], period: Period, viewer: visible.Viewer) -> bytes:
+    values = {
+        "devices": devices,
+        "start": period.start,
+        "end": period.end,
+        "viewer": viewer.user_id,
+        "operator": viewer.is_operator,
+        "teams": list(viewer.teams),
+        "names": settings.SHOW_OWNERS,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ROWS, values)
+        return str(cursor.fetchone()[0]).encode()
+
+
+def _rows_by_python(devices: list[int], period: Period, viewer: visible.Viewer) -> bytes:
+    touching = Allocation.objects.filter(
+        Q(holds=True) | Q(booking__state="pending"),
+        device__in=devices,
+        end__gt=period.start,
+        start__lt=period.end,
+    )
+    shown = bookings.whole().filter(pk__in=touching.values("booking")).order_by("start", "pk")
+    return b",".join(orjson.dumps(visible.calendar_row(one, viewer=viewer)) for one in shown)
