@@ -129,6 +129,12 @@ STORAGES = {
 BOOKING_GRID_MINUTES = env.integer("BOOKING_GRID_MINUTES", 5, minimum=1)
 # "accounts": only people with an Account row get grants; "username": everybody is who they are here.
 UNIX_NAMES = env.text("UNIX_NAMES", "accounts")
+# Every kind of rule that the rule table may name, by dotted path.
+RULE_KINDS = [
+    "reservations.core.rules.max_length.MaxLength",
+    "reservations.core.rules.horizon.Horizon",
+    "reservations.core.rules.max_devices.MaxDevices",
+]
 # Whether people see who else holds a slot.
 SHOW_OWNERS = env.flag("SHOW_OWNERS", default=True)
 

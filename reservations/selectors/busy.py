@@ -1,0 +1,51 @@
+"""Which devices are held when. One indexed statement each; nothing is kept."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from reservations.core.period import Period
+from reservations.models import Allocation, Device
+
+
+def overlapping(
+    devices: Collection[int], period: Period, *, leave_out: int | None = None
+) -> QuerySet[Allocation]:
+    """What holds one of the devices at some instant of the period, in order of time.
+
+    ``leave_out`` is a booking that may not stand in its own way.
+    """
+    held = Allocation.objects.filter(
+        device_id__in=devices, holds=True, start__lt=period.end, end__gt=period.start
+    )
+    if leave_out is not None:
+        held = held.exclude(booking_id=leave_out)
+    return held.order_by("start", "device_id")
+
+
+def busy_periods(
+    devices: Iterable[Device], *, after: datetime, until: datetime, leave_out: int | None = None
+) -> dict[str, list[Period]]:
+    """The held periods of each device, by its UUID, that intersect the span."""
+    names = {one.pk: one.uuid for one in devices}
+    rows = overlapping(list(names), Period(after, until), leave_out=leave_out)
+    busy: dict[str, list[Period]] = {}
+    for device, start, end in rows.values_list("device_id", "start", "end"):
+        busy.setdefault(names[device], []).append(Period(start, end))
+    return busy
+
+
+def promised(devices: Collection[int], *, now: datetime) -> QuerySet[Allocation]:
+    """What still holds one of the devices, now or later, with its booking."""
+    return (
+        Allocation.objects.filter(device_id__in=devices, holds=True, end__gt=now)
+        .select_related("booking")
+        .order_by("start", "id")
+    )
+
+
+def tree_of(device: Device) -> Q:
+    """The device, its parent and all parts of either."""
+    root = device.parent_id or device.pk
+    return Q(pk=root) | Q(parent_id=root)
