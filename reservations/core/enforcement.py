@@ -98,8 +98,8 @@ class Fact(Shape, frozen=True, kw_only=True):
     """
 
     kind: ReportKind
-    device: str
     since: datetime
+    device: str | None = None
     booking: int | None = None
     uid: int | None = None
     pids: tuple[int, ...] = ()
@@ -184,14 +184,15 @@ class Rung(Shape, frozen=True, kw_only=True):
     signalled: tuple[int, ...] = ()
     killed_at: datetime | None = None
     passes: int = 0
+    last_pass_at: datetime | None = None
     stuck_at: datetime | None = None
 
 
 class GateMark(Shape, frozen=True, kw_only=True):
-    """How the agent last set a device's gate."""
+    """A device that Berth gates, and how its gate was last set; None once its nodes are new."""
 
     device: str
-    state: GateState
+    state: GateState | None
 
 
 class Ladder(Shape, frozen=True, kw_only=True):
@@ -214,13 +215,17 @@ class Ladder(Shape, frozen=True, kw_only=True):
 
     def after_reboot(self) -> "Ladder":
         """No process and no device node survived; what was decided did."""
-        return Ladder(enforcing_since=self.enforcing_since)
+        return Ladder(
+            gates=tuple(GateMark(device=mark.device, state=None) for mark in self.gates),
+            enforcing_since=self.enforcing_since,
+        )
 
     def without_gate(self, failed: SetGate | RestoreGate) -> "Ladder":
-        """Forget a gate that could not be set, so that the next look plans it again."""
+        """Forget how a gate stands that could not be set, so that the next look plans it again."""
+        others = tuple(mark for mark in self.gates if mark.device != failed.device)
         return msgspec.structs.replace(
             self,
-            gates=tuple(mark for mark in self.gates if mark.device != failed.device),
+            gates=(*others, GateMark(device=failed.device, state=None)),
             told=self.told - {fact.id for fact in failed.facts},
         )
 

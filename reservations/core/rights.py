@@ -1,0 +1,85 @@
+"""Who may use a device at one instant: nobody, one booking's people, or everybody (walk-up)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reservations.core.enforcement import Holder, HostGrant
+from reservations.core.wire import HostSettings
+
+# Start times of processes come in ticks of 10 ms and from another clock than the grants'.
+TICK_TOLERANCE = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The grants of one device, as they stand now.
+
+    ``honoured``: those in force, of one booking. ``disputed``: also in force, but of bookings that
+    began later than that one; they open nothing and nobody is stopped over them. ``ended``: each
+    person's last grant that is over. ``upcoming``: those that begin next. ``walk_up``: the device
+    is open to the access group.
+    """
+
+    device: str
+    honoured: tuple[HostGrant, ...] = ()
+    disputed: tuple[HostGrant, ...] = ()
+    ended: dict[int, HostGrant] = field(default_factory=dict)
+    upcoming: tuple[HostGrant, ...] = ()
+    walk_up: bool = False
+
+    @property
+    def uids(self) -> frozenset[int]:
+        return frozenset(grant.uid for grant in self.honoured)
+
+    @property
+    def began_at(self) -> datetime | None:
+        """When the honoured booking began here."""
+        return min((grant.start for grant in self.honoured), default=None)
+
+    def cover(self, holder: Holder) -> bool:
+        """Whether somebody behind this process has a grant that is in force."""
+        current = self.uids | {grant.uid for grant in self.disputed}
+        return bool(current & {holder.uid, *holder.uids})
+
+
+def rights(
+    grants: Iterable[HostGrant], device: str, *, settings: HostSettings, now: datetime
+) -> Rights:
+    """The rights on ``device`` at ``now``. An end is out: at 11:00:00 only the next one holds."""
+    here = [grant for grant in grants if grant.device == device]
+    running = [grant for grant in here if grant.start <= now < grant.end]
+    honoured, disputed = _told_apart(running)
+    ended: dict[int, HostGrant] = {}
+    for grant in sorted(here, key=lambda grant: grant.end):
+        if grant.end <= now:
+            ended[grant.uid] = grant
+    return Rights(
+        device=device,
+        honoured=honoured,
+        disputed=disputed,
+        ended=ended,
+        upcoming=_next_to_begin([grant for grant in here if grant.start > now]),
+        walk_up=settings.unbooked_use == "allow" and not running,
+    )
+
+
+def _told_apart(
+    running: Sequence[HostGrant],
+) -> tuple[tuple[HostGrant, ...], tuple[HostGrant, ...]]:
+    """The grants of the booking that began first, and the others.
+
+    People of one booking share its devices. Grants of different bookings in one person's hands are
+    no dispute, whoever comes first.
+    """
+    if not running:
+        return (), ()
+    first = min(running, key=lambda grant: (grant.start, grant.booking)).booking
+    people = {grant.uid for grant in running if grant.booking == first}
+    honoured = tuple(g for g in running if g.booking == first or people == {g.uid})
+    return honoured, tuple(grant for grant in running if grant not in honoured)
+
+
+def _next_to_begin(later: Sequence[HostGrant]) -> tuple[HostGrant, ...]:
+    start = min((grant.start for grant in later), default=None)
+    return tuple(grant for grant in later if grant.start == start)
