@@ -6,7 +6,6 @@ What is left out is always the latest, and the plan says from when on it is inco
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
 
 from reservations.core.wire import MAX_GRANTS, Grant
 
@@ -23,7 +22,7 @@ class Held:
     start: datetime
     end: datetime
     people: frozenset[int]
-    kind: Literal["normal", "service", "maintenance"] = "normal"
+    kind: str = "normal"
     early_signal: bool = False
 
 

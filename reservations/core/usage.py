@@ -3,6 +3,7 @@
 Unknown is its own verdict: what could not be read is neither free nor misused.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -19,12 +20,19 @@ Code = Literal[
     "lost",
     "needs_attention",
 ]
-DeviceState = Literal["ok", "lost", "needs_attention", "retired"]
 
 # A reading older than this says nothing about now: three heartbeats of 10 s and a little.
 FRESH = timedelta(seconds=35)
 # A booked device counts as idle once nothing has happened on it for this long.
 IDLE_AFTER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The device itself: ok, lost, needs_attention or retired, and since when."""
+
+    state: str = "ok"
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +55,36 @@ class Verdict:
 
 
 def judge(
-    *,
-    state: DeviceState,
-    state_since: datetime | None,
+    condition: Condition,
     sample: Sample | None,
+    *,
     held: Held | None,
     now: datetime,
     ignored_uids: frozenset[int] = frozenset({0}),
+    called: Callable[[str], str] = str,
 ) -> Verdict:
     """The verdict on one device at ``now``.
 
-    Processes of ``ignored_uids`` (the system's own) are nobody's use.
+    Processes of ``ignored_uids`` (the system's own) are nobody's use. ``called`` says how people
+    are to be named, given a Unix name.
     """
-    if state == "lost" or (sample is not None and sample.health == "lost"):
-        return Verdict("lost", "Lost: the host no longer reaches it", state_since)
-    if state == "needs_attention":
-        return Verdict("needs_attention", "Needs an administrator's attention", state_since)
+    if condition.state == "lost" or (sample is not None and sample.health == "lost"):
+        return Verdict("lost", "Lost: the host no longer reaches it", condition.since)
+    if condition.state == "needs_attention":
+        return Verdict("needs_attention", "Needs an administrator's attention", condition.since)
     if sample is None or sample.health != "ok" or now - sample.at > FRESH:
         return _no_data(sample, now)
     if sample.processes is None:
         return Verdict("no_data", "Who uses it cannot be read", sample.at)
     users = [one for one in sample.processes if one.uid not in ignored_uids]
-    return _judge_use(users, sample=sample, held=held, now=now)
+    if held is None:
+        return _judge_unbooked(users, called)
+    # A process whose person could not be named accuses nobody.
+    foreign = [one for one in users if one.unix_name and one.unix_name not in held.unix_names]
+    if foreign:
+        who = _names(foreign, called)
+        return Verdict("foreign_use", f"Used{_by(who)}, booked by {held.owner}", who=who)
+    return _judge_idleness(users, sample=sample, held=held, now=now)
 
 
 def _no_data(sample: Sample | None, now: datetime) -> Verdict:
@@ -77,19 +93,11 @@ def _no_data(sample: Sample | None, now: datetime) -> Verdict:
     return Verdict("no_data", f"No data for {_spoken(now - sample.at)}", sample.at)
 
 
-def _judge_use(
-    users: list[ProcessUse], *, sample: Sample, held: Held | None, now: datetime
-) -> Verdict:
-    if held is None:
-        if not users:
-            return Verdict("free", "Free")
-        return Verdict("unbooked_use", f"Used without a booking{_by(users)}", who=_names(users))
-    # A process whose person could not be named accuses nobody.
-    foreign = [one for one in users if one.unix_name and one.unix_name not in held.unix_names]
-    if foreign:
-        text = f"Used{_by(foreign)}, booked by {held.owner}"
-        return Verdict("foreign_use", text, who=_names(foreign))
-    return _judge_idleness(users, sample=sample, held=held, now=now)
+def _judge_unbooked(users: list[ProcessUse], called: Callable[[str], str]) -> Verdict:
+    if not users:
+        return Verdict("free", "Free")
+    who = _names(users, called)
+    return Verdict("unbooked_use", f"Used without a booking{_by(who)}", who=who)
 
 
 def _judge_idleness(
@@ -107,13 +115,12 @@ def _judge_idleness(
     return Verdict("idle", text, since, who)
 
 
-def _names(users: list[ProcessUse]) -> tuple[str, ...]:
-    return tuple(sorted({one.unix_name for one in users if one.unix_name}))
+def _names(users: list[ProcessUse], called: Callable[[str], str]) -> tuple[str, ...]:
+    return tuple(sorted({called(one.unix_name) for one in users if one.unix_name}))
 
 
-def _by(users: list[ProcessUse]) -> str:
-    names = _names(users)
-    return f" by {', '.join(names)}" if names else ""
+def _by(who: tuple[str, ...]) -> str:
+    return f" by {', '.join(who)}" if who else ""
 
 
 def _spoken(span: timedelta) -> str:

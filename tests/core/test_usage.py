@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from reservations.core.usage import FRESH, Held, judge
+from reservations.core.usage import FRESH, Condition, Held, judge
 from reservations.core.wire import ProcessUse, Sample
 from tests.build import NOON
 
@@ -18,7 +18,7 @@ def process(name: str | None, uid: int = 1000) -> ProcessUse:
 
 def verdict(*processes: ProcessUse, held=None, at=NOON, now=None, state="ok", **fields):
     sample = Sample(uuid="GPU-1", at=at, **{"processes": processes, **fields})
-    return judge(state=state, state_since=NOON, sample=sample, held=held, now=now or at)
+    return judge(Condition(state, NOON), sample, held=held, now=now or at)
 
 
 def test_free_when_nobody_holds_or_uses_it():
@@ -64,9 +64,7 @@ def test_idleness_before_the_booking_is_not_the_holders():
 def test_unknown_is_neither_free_nor_a_violation():
     """Before the first sample, after the last one, and where processes cannot be read."""
     for held in (None, ALICES):
-        assert (
-            judge(state="ok", state_since=None, sample=None, held=held, now=NOON).code == "no_data"
-        )
+        assert judge(Condition(), None, held=held, now=NOON).code == "no_data"
         assert verdict(held=held, now=NOON + FRESH + MINUTE).code == "no_data"
         assert verdict(held=held, health="unknown").code == "no_data"
         assert verdict(held=held, processes=None).code == "no_data"

@@ -1,0 +1,86 @@
+"""What each host is told: its grants and how to treat them, as of one instant of the database."""
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from reservations.core.errors import Invalid
+from reservations.core.plan import REMEMBERED, select_grants
+from reservations.core.wire import HostSettings, Plan, plan_etag
+from reservations.models import Device, Host, Site
+from reservations.selectors import accounts, machines
+
+# Set from elsewhere: the mode is a column, the managed devices are those that Berth manages.
+_NOT_AN_OVERRIDE = frozenset({"mode", "managed"})
+
+
+def plan_for(host: Host, *, now: datetime) -> Plan:
+    """The host's plan. ``as_of`` is read before anything else, so the plan knows all up to it."""
+    as_of = machines.database_now()
+    host = Host.objects.get(pk=host.pk)
+    held = machines.held_on(host, since=now - REMEMBERED)
+    people = {person for one in held for person in one.people}
+    chosen = select_grants(held, accounts.unix_accounts(host, people, now=now), now=now)
+    settings = _settings_of(host)
+    epoch = plan_epoch()
+    return Plan(
+        host=host.name,
+        epoch=epoch,
+        etag=plan_etag(epoch, chosen.grants, settings),
+        as_of=as_of,
+        server_time=now,
+        grants=chosen.grants,
+        settings=settings,
+        complete_until=chosen.complete_until,
+    )
+
+
+def plan_epoch() -> str:
+    """Which database this is; made once, and anew only by an operator."""
+    site, _ = Site.objects.get_or_create(pk=1, defaults={"plan_epoch": _random_epoch()})
+    return site.plan_epoch
+
+
+def new_plan_epoch() -> str:
+    """Make hosts accept this database although its plans are older than those they hold."""
+    epoch = _random_epoch()
+    Site.objects.update_or_create(pk=1, defaults={"plan_epoch": epoch})
+    return epoch
+
+
+def checked_settings(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The same overrides of ``HostSettings``, if a host could act on them.
+
+    Raises:
+        Invalid: a name that no setting has, a wrong type, or a number below zero.
+    """
+    known = set(HostSettings.__struct_fields__) - _NOT_AN_OVERRIDE
+    problems = [f"{name} is no setting of a host" for name in sorted(set(overrides) - known)]
+    problems += [
+        f"{name} must not be below zero"
+        for name, value in overrides.items()
+        if isinstance(value, int | float) and value < 0
+    ]
+    try:
+        msgspec.convert(dict(overrides), HostSettings)
+    except msgspec.ValidationError as error:
+        problems.append(str(error))
+    if problems:
+        raise Invalid({"settings": problems})
+    return dict(overrides)
+
+
+def _settings_of(host: Host) -> HostSettings:
+    managed = Device.objects.filter(host=host, managed_by=Device.ManagedBy.BERTH)
+    uuids = (
+        managed.exclude(state=Device.State.RETIRED).order_by("uuid").values_list("uuid", flat=True)
+    )
+    overrides = checked_settings(host.settings)
+    return msgspec.convert({**overrides, "mode": host.mode, "managed": tuple(uuids)}, HostSettings)
+
+
+def _random_epoch() -> str:
+    return secrets.token_hex(16)
