@@ -9,6 +9,7 @@ import { Words } from "./zoned.js";
  * @property {string} zone IANA name
  * @property {string} locale
  * @property {number} grid_s
+ * @property {Record<string, string>} [silent_hosts] since when each silent host is silent
  * @property {string} now RFC 3339, the server's clock when the page was made
  * @property {Record<string, string>} strings
  */

@@ -1,0 +1,73 @@
+// Says in words whether a wish can be had: free, who stands in the way until when, which rules object,
+// and the nearest slot as one click.
+
+import { make } from "./dom.js";
+import { now, t, words } from "./page.js";
+
+/** @typedef {import("./api.js").Slot} Slot */
+/** @typedef {import("./api.js").Blocker} Blocker */
+/** @typedef {import("./api.js").Objection} Objection */
+
+/**
+ * What a dry run or a refusal tells.
+ * @typedef {object} Finding
+ * @property {Blocker[]} [blockers]
+ * @property {Objection[]} [objections]
+ * @property {Slot[]} [alternatives]
+ * @property {Record<string, string[]>} [errors]
+ * @property {string} [detail]
+ */
+
+/** @param {Slot} slot */
+export function slotText(slot) {
+  return words.span(Date.parse(slot.start), Date.parse(slot.end));
+}
+
+/** @param {Blocker} blocker @param {(uuid: string) => string} nameOf */
+export function blockerText({ device, owner, end }, nameOf) {
+  const until = words.until(Date.parse(end), now());
+  const facts = { device: nameOf(device), until };
+  return owner ? t("blocked_by", { ...facts, who: owner }) : t("blocked", facts);
+}
+
+/**
+ * Every sentence that a finding holds.
+ * @param {Finding} finding
+ * @param {(uuid: string) => string} nameOf
+ */
+export function sentences({ blockers = [], objections = [], errors = {}, detail }, nameOf) {
+  const found = [
+    ...blockers.map((one) => blockerText(one, nameOf)),
+    ...objections.map((one) => one.text),
+    ...Object.values(errors).flat(),
+  ];
+  return found.length ? [...new Set(found)] : detail ? [detail] : [];
+}
+
+/**
+ * @param {Finding} finding
+ * @param {object} options
+ * @param {(uuid: string) => string} options.nameOf
+ * @param {(slot: Slot) => void} options.onUse
+ * @returns {HTMLElement}
+ */
+export function refusal(finding, { nameOf, onUse }) {
+  const box = make("div", { class: "note bad" });
+  for (const text of sentences(finding, nameOf)) box.append(make("p", { text }));
+  const [slot] = finding.alternatives ?? [];
+  if (slot) {
+    const text = t("use_slot", {
+      slot: slotText(slot),
+      devices: slot.devices.map(nameOf).join(", "),
+    });
+    const button = make("button", { type: "button", class: "btn s", "data-use": true, text });
+    button.addEventListener("click", () => onUse(slot));
+    box.append(button);
+  }
+  return box;
+}
+
+/** @param {string} text */
+export function good(text) {
+  return make("div", { class: "note ok" }, make("p", { text }));
+}
