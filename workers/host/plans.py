@@ -91,7 +91,8 @@ class PlanKeeper:
     def in_force(self) -> InForce:
         """The grants, settings and trust of this moment."""
         stored = self._stored
-        if stored is None:
+        # After a reboot the wall clock is all there is; before the fetch it cannot be right.
+        if stored is None or (not self._clock.trusted and self._clock.now() < stored.fetched_at):
             settings = self._store.load_settings() or HostSettings()
             state = PlanState(as_of=None, may_stop=False)
             return InForce(grants=(), settings=self._local.tighten(settings), state=state)

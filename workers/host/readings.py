@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterable
 
-from reservations.core.wire import Sample
+from reservations.core.wire import Health, Sample
 from workers.host.clock import HostClock
 from workers.host.vendors.base import Vendor
 
@@ -29,6 +29,7 @@ class _Reader:
         self._wanted: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._done = threading.Condition()
         self._sample: Sample | None = None
+        self.newest: Sample | None = None
         self.asked_at: float | None = None
         threading.Thread(target=self._run, name=f"read {uuid}", daemon=True).start()
 
@@ -55,7 +56,7 @@ class _Reader:
         while self._wanted.get():
             sample = self._read()
             with self._done:
-                self._sample = sample
+                self._sample = self.newest = sample
                 self.asked_at = None
                 self._done.notify_all()
 
@@ -93,6 +94,13 @@ class Readings:
             for uuid, reader in readers.items()
         }
 
+    def newest(self, uuid: str) -> Sample:
+        """The last reading that came back, however late; an empty one while a call hangs."""
+        reader = self._reader(uuid)
+        if reader.newest is None or self._hangs(reader):
+            return self._empty(uuid, reader)
+        return reader.newest
+
     def close(self) -> None:
         for reader in self._readers.values():
             reader.stop()
@@ -103,6 +111,10 @@ class Readings:
         return self._readers[uuid]
 
     def _empty(self, uuid: str, reader: _Reader) -> Sample:
+        health: Health = "stale" if self._hangs(reader) else "unknown"
+        return Sample(uuid=uuid, at=self._clock.now(), health=health)
+
+    @staticmethod
+    def _hangs(reader: _Reader) -> bool:
         asked_at = reader.asked_at
-        hung = asked_at is not None and time.monotonic() - asked_at > DEADLINE_S
-        return Sample(uuid=uuid, at=self._clock.now(), health="stale" if hung else "unknown")
+        return asked_at is not None and time.monotonic() - asked_at > DEADLINE_S

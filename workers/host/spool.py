@@ -39,7 +39,7 @@ class Spool:
         return len(self._waiting) >= self._limit
 
     def add(self, *reports: Report) -> None:
-        """On disk when this returns."""
+        """On disk when this returns; in memory only, and logged, where the disk fails."""
         with self._lock:
             room = self._limit - len(self._waiting)
             if len(reports) > room:
@@ -47,13 +47,18 @@ class Spool:
             kept = reports[:room]
             if not kept:
                 return
-            lines = b"".join(msgspec.json.encode(report) + b"\n" for report in kept)
-            with self._path.open("ab") as file:
-                os.fchmod(file.fileno(), 0o600)
-                file.write(lines)
-                file.flush()
-                os.fsync(file.fileno())
             self._waiting.update((report.id, report) for report in kept)
+            try:
+                self._append(b"".join(msgspec.json.encode(report) + b"\n" for report in kept))
+            except OSError:
+                logger.exception("spool=%s", self._path)
+
+    def _append(self, lines: bytes) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
 
     def oldest(self, count: int) -> tuple[Report, ...]:
         with self._lock:

@@ -1,0 +1,5 @@
+import sys
+
+from workers.host.cli import main
+
+sys.exit(main())

@@ -1,0 +1,50 @@
+"""When a device last did something, and when it was lost or came back: what one reading cannot say."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from reservations.core.wire import Sample
+
+BUSY_PERCENT = 5.0
+# Drivers and libraries move a little memory about while nothing happens.
+GROWTH_BYTES = 2**20
+
+Change = Literal["device_lost", "device_back"]
+
+
+class Activity:
+    """For one thread, fed with every round of samples."""
+
+    def __init__(self) -> None:
+        self._last_busy: dict[str, datetime] = {}
+        self._memory: dict[str, int] = {}
+        self._lost: set[str] = set()
+
+    def stamp(self, samples: Mapping[str, Sample]) -> dict[str, Sample]:
+        """The same samples with ``last_busy``."""
+        return {uuid: self._stamp(sample) for uuid, sample in samples.items()}
+
+    def changes(self, samples: Mapping[str, Sample]) -> list[tuple[str, Change]]:
+        """Devices that are lost since the last round, or back. Not knowing is neither."""
+        found: list[tuple[str, Change]] = []
+        for uuid, sample in samples.items():
+            if sample.health == "lost" and uuid not in self._lost:
+                self._lost.add(uuid)
+                found.append((uuid, "device_lost"))
+            elif sample.health == "ok" and uuid in self._lost:
+                self._lost.discard(uuid)
+                found.append((uuid, "device_back"))
+        return found
+
+    def _stamp(self, sample: Sample) -> Sample:
+        busy = (sample.utilization_percent or 0.0) >= BUSY_PERCENT
+        if sample.memory_used_bytes is not None:
+            before = self._memory.get(sample.uuid, sample.memory_used_bytes)
+            busy = busy or sample.memory_used_bytes - before > GROWTH_BYTES
+            self._memory[sample.uuid] = sample.memory_used_bytes
+        if busy:
+            self._last_busy[sample.uuid] = sample.at
+        return msgspec.structs.replace(sample, last_busy=self._last_busy.get(sample.uuid))

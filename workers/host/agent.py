@@ -1,0 +1,355 @@
+"""The enforcing loop of a host: look, decide, act, report; then sleep until something may have changed.
+
+Level-triggered: each tick compares what should be with what is, whatever woke it, and a second tick
+with nothing changed does nothing. It needs no network; a tick that fails is logged and repeated.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+import msgspec
+
+from reservations.core.enforcement import DeviceState, PlanState
+from reservations.core.reconcile import next_edge, plan_actions
+from reservations.core.wire import HealthProblem, Report, ReportKind, Sample, Samples, SamplesAnswer
+from workers.host import status
+from workers.host.activity import Activity
+from workers.host.assembly import open_gate, open_users, open_vendor
+from workers.host.clock import HostClock
+from workers.host.config import Config
+from workers.host.control_plane import ControlPlane
+from workers.host.fleet import Fleet
+from workers.host.gates.base import Gate
+from workers.host.hands import Hands
+from workers.host.holders import HolderScan
+from workers.host.links import DeviceLink, Link, PlanLink, PostLink
+from workers.host.lookout import Lookout, Sight
+from workers.host.names import Names
+from workers.host.plan_store import PlanStore
+from workers.host.plans import InForce, PlanKeeper
+from workers.host.processes import Processes, sees_the_host
+from workers.host.readings import Readings
+from workers.host.spool import Spool
+
+logger = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+STEADY_S = 5.0
+EVICTING_S = 1.0
+WATCHED_S = 1.0
+# How often one tick looks again at what its own actions changed, before it sleeps first.
+MAX_LOOKS = 5
+# A clock that differs by more than this is shown as a problem.
+MAX_SKEW_S = 2.0
+# sysexits.h EX_SOFTWARE: systemd starts the worker again.
+LOOP_LEFT = 70
+
+
+class Agent:
+    """Everything of one host. `start` returns at once; the work is done in threads.
+
+    ``leave`` is called with `LOOP_LEFT` if the loop ends without having been asked to.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: HostClock | None = None,
+        leave: Callable[[int], object] = os._exit,
+    ) -> None:
+        config.state_dir.mkdir(parents=True, exist_ok=True)
+        self._config = config
+        self._leave = leave
+        self.clock = clock or HostClock()
+        self._store = PlanStore(config.state_dir)
+        self.spool = Spool(config.state_dir / "spool.jsonl")
+        self._names = Names(open_users(config))
+        self.keeper = PlanKeeper(
+            host=config.host,
+            store=self._store,
+            clock=self.clock,
+            names=self._names,
+            local=config.local,
+            report=self._report,
+        )
+        self._ladder = self._store.load_ladder(self.clock.boot_id)
+        self._held = contextlib.ExitStack()
+        self._prepare_looking()
+        self._prepare_links()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agent", daemon=True)
+        self._looked_at: datetime | None = None
+        self._next_sample: datetime | None = None
+        self._watched = False
+        self._pending: Samples | None = None
+
+    def _prepare_looking(self) -> None:
+        config = self._config
+        self._vendor = open_vendor(config, self.clock)
+        self._fleet = Fleet(self._vendor, self.clock, config.state_dir / "inventory.json")
+        self._gate: Gate = open_gate(config, self._fleet.devices)
+        self._gated_devices = self._fleet.devices
+        self._processes = Processes()
+        self._lookout = Lookout(
+            vendor=self._vendor,
+            readings=Readings(self._vendor, self.clock),
+            processes=self._processes,
+            names=self._names,
+            clock=self.clock,
+            scan=HolderScan(self._processes),
+        )
+        self._hands = Hands(processes=self._processes, clock=self.clock, name_of=self._name_of)
+        self._activity = Activity()
+        self._sees_the_host = self._vendor.trusts_uids or sees_the_host()
+
+    def _prepare_links(self) -> None:
+        config = self._config
+        self._control_plane = ControlPlane(url=config.url, token=config.token, clock=self.clock)
+        self._plan_link = PlanLink(
+            control_plane=self._control_plane,
+            keeper=self.keeper,
+            clock=self.clock,
+            on_change=self.wake,
+        )
+        self._post_link = PostLink(
+            control_plane=self._control_plane,
+            fleet=self._fleet,
+            spool=self.spool,
+            samples=self._take_samples,
+            agent_version=VERSION,
+            on_answer=self._heard,
+        )
+        devices = DeviceLink(fleet=self._fleet, on_change=self.wake)
+        self._links: Sequence[Link] = (devices, self._plan_link, self._post_link)
+
+    def start(self) -> None:
+        """Begins to enforce the stored plan, and to ask for a newer one.
+
+        Raises:
+            AlreadyRunning: another agent enforces this host.
+        """
+        self._held.enter_context(status.only_agent(self._config.state_dir))
+        self._report(self._own_report("agent_started", f"agent {VERSION}"))
+        for link in self._links:
+            link.start()
+        self._thread.start()
+
+    def stop(self, *, limit_s: float = 5.0) -> None:
+        """Ends the loop after its present tick; gates stay as they are."""
+        self._stopping.set()
+        for link in self._links:
+            link.stop()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(limit_s)
+        self._control_plane.close()
+        self._held.close()
+
+    def nudge(self) -> None:
+        """Something may have changed: ask for the plan and look. Costs one extra look at most."""
+        self._plan_link.nudge()
+        self.wake()
+
+    def wake(self) -> None:
+        """Look now."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._wake.wait(self._tick_safely())
+                self._wake.clear()
+        finally:
+            if not self._stopping.is_set():
+                logger.critical("the agent's loop has ended; leaving")
+                self._leave(LOOP_LEFT)
+
+    def _tick_safely(self) -> float:
+        try:
+            return self.tick()
+        except Exception:
+            logger.exception("tick failed host=%s", self._config.host)
+            return EVICTING_S
+
+    def tick(self) -> float:
+        """One pass or a few. Returns the seconds until the next tick is due."""
+        in_force = self._in_force()
+        since = self._looked_at
+        sight, again = self._pass(in_force, full=False)
+        # A full scan takes long, so it comes after gates have closed and known holders were told.
+        full = since is None or _any_ended(in_force, since, self._looked_at)
+        for _ in range(MAX_LOOKS):
+            if not again and not full:
+                break
+            sight, again = self._pass(in_force, full=full)
+            full = False
+        self._tell(sight, in_force)
+        return self._until_next(in_force)
+
+    def _pass(self, in_force: InForce, *, full: bool) -> tuple[Sight, bool]:
+        """Looks once and does what follows; True if more may follow at once."""
+        gate = self._current_gate()
+        sight = self._lookout.look(self._gated_devices, gate, full=full)
+        # Read after looking, which takes time: an edge may have passed meanwhile.
+        now = self.clock.now()
+        decision = plan_actions(
+            in_force.grants,
+            sight.observed,
+            ladder=self._ladder,
+            now=now,
+            settings=in_force.settings,
+            plan=in_force.state,
+        )
+        reports, ladder = self._hands.act(decision, gate)
+        changed, self._ladder, self._looked_at = ladder != self._ladder, ladder, now
+        if reports:
+            self._report(*reports)
+        if changed:
+            self._store.save_ladder(ladder, self.clock.boot_id)
+        return sight, decision.look_again
+
+    def _tell(self, sight: Sight, in_force: InForce) -> None:
+        """Whoever wants to know what was seen: the control plane, and `berth-host status`."""
+        now = self.clock.now()
+        samples = self._activity.stamp(sight.samples)
+        for uuid, change in self._activity.changes(samples):
+            self._report(self._own_report(change, device=uuid))
+        if self._next_sample is None or now >= self._next_sample:
+            self._offer(samples, in_force, now)
+        status.write(self._config.state_dir, self._status(sight, in_force, now))
+
+    def _in_force(self) -> InForce:
+        in_force = self.keeper.in_force()
+        if self._sees_the_host:
+            return in_force
+        state = msgspec.structs.replace(in_force.state, may_stop=False)
+        return msgspec.structs.replace(in_force, state=state)
+
+    def _current_gate(self) -> Gate:
+        if self._gated_devices is not self._fleet.devices:
+            self._gated_devices = self._fleet.devices
+            self._gate = open_gate(self._config, self._gated_devices)
+        return self._gate
+
+    def _until_next(self, in_force: InForce) -> float:
+        """Counted from the last look: an edge that has passed since then is due at once."""
+        looked_at = self._looked_at or self.clock.now()
+        edge = next_edge(
+            in_force.grants, ladder=self._ladder, settings=in_force.settings, now=looked_at
+        )
+        steady_s = EVICTING_S if self._ladder.evicting else STEADY_S
+        due = [looked_at + timedelta(seconds=steady_s)]
+        due += [instant for instant in (edge, self._next_sample) if instant is not None]
+        return max(0.0, (min(due) - self.clock.now()).total_seconds())
+
+    def _offer(self, samples: dict[str, Sample], in_force: InForce, now: datetime) -> None:
+        """Makes these samples the next heartbeat."""
+        sample_s = WATCHED_S if self._watched else in_force.settings.sample_s
+        self._next_sample = now + timedelta(seconds=sample_s)
+        self._pending = Samples(
+            at=now,
+            agent_version=VERSION,
+            mode=in_force.settings.mode,
+            clock_offset_s=self.clock.offset_s,
+            health=tuple(self._problems(in_force.state))[:100],
+            devices=tuple(samples.values()),
+        )
+        self._post_link.nudge()
+
+    def _take_samples(self) -> Samples | None:
+        """Hands the heartbeat out once; a newer one replaces one that was not fetched."""
+        pending, self._pending = self._pending, None
+        return pending
+
+    def _heard(self, answer: SamplesAnswer) -> None:
+        if answer.plan_etag != self.keeper.etag:
+            self._plan_link.nudge()
+        if answer.watched and not self._watched:
+            self._next_sample = None
+            self.wake()
+        self._watched = answer.watched
+
+    def _report(self, *reports: Report) -> None:
+        self.spool.add(*reports)
+        self._post_link.nudge()
+
+    def _own_report(self, kind: ReportKind, text: str = "", *, device: str | None = None) -> Report:
+        return Report(id=uuid4().hex, at=self.clock.now(), kind=kind, device=device, text=text)
+
+    def _name_of(self, uid: int) -> str | None:
+        stored = self.keeper.stored
+        known = stored.uids if stored else {}
+        return next((name for name, one in known.items() if one == uid), None) or (
+            self._names.name_of(uid)
+        )
+
+    def _problems(self, state: PlanState) -> list[HealthProblem]:
+        found = [*self.keeper.problems(), *self._hands.problems]
+        for link in self._links:
+            found += link.problems()
+        if self._fleet.problem:
+            found.append(HealthProblem(code="vendor", text=self._fleet.problem[:500]))
+        if not self._sees_the_host:
+            text = "the worker is not in the host's pid namespace: it stops nobody"
+            found.append(HealthProblem(code="pid_namespace", text=text))
+        offset_s = self.clock.offset_s
+        if offset_s is not None and abs(offset_s) > MAX_SKEW_S:
+            text = f"the host's clock differs from the server's by {offset_s:.1f} s"
+            found.append(HealthProblem(code="clock_skew", text=text))
+        if self.spool.full:
+            found.append(HealthProblem(code="spool_full", text="new reports cannot be kept"))
+        if state.as_of is None:
+            found.append(HealthProblem(code="no_plan", text="there is no plan yet"))
+        return found
+
+    def _status(self, sight: Sight, in_force: InForce, now: datetime) -> status.Status:
+        return status.Status(
+            host=self._config.host,
+            at=now,
+            mode=in_force.settings.mode,
+            plan_as_of=in_force.state.as_of,
+            clock_trusted=self.clock.trusted,
+            may_stop=in_force.state.may_stop,
+            grants=tuple(grant for grant in in_force.grants if grant.start <= now < grant.end),
+            devices=tuple(
+                status.DeviceStatus(
+                    uuid=device.uuid,
+                    index=device.index,
+                    model=device.model,
+                    health=sight.samples[device.uuid].health,
+                    gate=_gate_in_words(sight.observed[device.uuid]),
+                    holders=_holders_in_words(sight.observed[device.uuid]),
+                )
+                for device in self._gated_devices
+                if device.uuid in sight.samples
+            ),
+            ladder=self._ladder,
+            reports_waiting=len(self.spool),
+            health=tuple(self._problems(in_force.state)),
+        )
+
+
+def _any_ended(in_force: InForce, since: datetime, until: datetime | None) -> bool:
+    return until is not None and any(since < grant.end <= until for grant in in_force.grants)
+
+
+def _gate_in_words(state: DeviceState) -> str:
+    if state.gate is None:
+        return "unknown"
+    people = [f"uid {uid}" for uid in sorted(state.gate.uids)]
+    return "open to " + ", ".join(
+        people + ["the access group"] * state.gate.group_open or ["nobody"]
+    )
+
+
+def _holders_in_words(state: DeviceState) -> tuple[str, ...] | None:
+    if state.holders is None:
+        return None
+    return tuple(f"{holder.pid} ({holder.uid})" for holder in state.holders)

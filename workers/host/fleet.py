@@ -1,0 +1,59 @@
+"""The devices of this host, remembered while their driver cannot name them.
+
+A device that vanishes stays known until the agent starts anew: its grants, its gate and its loss are
+still to be shown. What was known is used at a start too, but only in the same boot: minors may change.
+"""
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from reservations.core.wire import DeviceInfo, Shape
+from workers.host.clock import HostClock
+from workers.host.files import replace_file
+from workers.host.vendors.base import Vendor, VendorError
+
+logger = logging.getLogger(__name__)
+
+
+class _Seen(Shape, frozen=True, kw_only=True):
+    boot_id: str
+    devices: tuple[DeviceInfo, ...]
+
+
+class Fleet:
+    """`refresh` may block as long as the driver does; `devices` never does."""
+
+    def __init__(self, vendor: Vendor, clock: HostClock, path: Path) -> None:
+        self._vendor = vendor
+        self._clock = clock
+        self._path = path
+        self.devices: tuple[DeviceInfo, ...] = self._remembered()
+        self.problem = ""
+
+    def refresh(self) -> bool:
+        """Asks the vendor again; True if anything is new or different."""
+        try:
+            found = self._vendor.devices()
+        except VendorError as error:
+            self.problem = str(error)
+            logger.warning("devices cannot be listed: %s", error)
+            return False
+        self.problem = ""
+        present = {device.uuid for device in found}
+        gone = tuple(device for device in self.devices if device.uuid not in present)
+        devices = (*found, *gone)
+        if devices == self.devices:
+            return False
+        self.devices = devices
+        seen = _Seen(boot_id=self._clock.boot_id, devices=devices)
+        replace_file(self._path, msgspec.json.encode(seen))
+        return True
+
+    def _remembered(self) -> tuple[DeviceInfo, ...]:
+        try:
+            seen = msgspec.json.decode(self._path.read_bytes(), type=_Seen)
+        except (OSError, msgspec.DecodeError):
+            return ()
+        return seen.devices if seen.boot_id == self._clock.boot_id else ()

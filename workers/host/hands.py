@@ -1,0 +1,89 @@
+"""Does what was decided, in order, and turns what was done into reports."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from reservations.core.enforcement import (
+    Action,
+    Decision,
+    Fact,
+    Kill,
+    Ladder,
+    RestoreGate,
+    SetGate,
+    Terminate,
+)
+from reservations.core.wire import HealthProblem, Report
+from workers.host.clock import HostClock
+from workers.host.gates.base import Gate, GateError
+from workers.host.processes import Processes
+
+logger = logging.getLogger(__name__)
+
+MAX_PIDS = 200
+
+
+class Hands:
+    """For one thread, the agent's. ``problems`` tell what the last round could not do."""
+
+    def __init__(
+        self,
+        *,
+        processes: Processes,
+        clock: HostClock,
+        name_of: Callable[[int], str | None],
+    ) -> None:
+        self._processes = processes
+        self._clock = clock
+        self._name_of = name_of
+        self.problems: list[HealthProblem] = []
+
+    def act(self, decision: Decision, gate: Gate) -> tuple[list[Report], Ladder]:
+        """The reports of what was done, and what to remember. One failure stops no other action."""
+        self.problems = []
+        reports: list[Report] = []
+        ladder = decision.ladder
+        for action in decision.actions:
+            try:
+                self._do(action, gate)
+            except (GateError, OSError) as error:
+                ladder = self._failed(action, error, ladder)
+            else:
+                at = self._clock.now()
+                reports += [self._report(fact, at=at) for fact in action.facts]
+        return reports, ladder
+
+    def _do(self, action: Action, gate: Gate) -> None:
+        match action:
+            case SetGate():
+                gate.set(action.device, action.uids, group_open=action.group_open)
+            case RestoreGate():
+                gate.restore(action.device)
+            case Terminate():
+                self._processes.terminate(action.pids)
+            case Kill():
+                self._processes.kill(action.pids)
+
+    def _failed(self, action: Action, error: Exception, ladder: Ladder) -> Ladder:
+        logger.error("action failed: %s: %s", action, error)
+        device = getattr(action, "device", None)
+        text = f"{type(action).__name__}: {error}"[:500]
+        self.problems.append(HealthProblem(code="action_failed", text=text, device=device))
+        if isinstance(action, SetGate | RestoreGate):
+            return ladder.without_gate(action)
+        return ladder
+
+    def _report(self, fact: Fact, *, at: datetime) -> Report:
+        return Report(
+            id=fact.id,
+            at=at,
+            kind=fact.kind,
+            device=fact.device,
+            booking=fact.booking,
+            unix_name=self._name_of(fact.uid) if fact.uid is not None else None,
+            uid=fact.uid,
+            pids=fact.pids[:MAX_PIDS],
+            latency_s=fact.latency_s(at),
+            text=fact.text[:500],
+        )

@@ -1,0 +1,109 @@
+"""What ``berth-host status`` shows: written by the agent at every tick, read without asking it."""
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from reservations.core.enforcement import HostGrant, Ladder
+from reservations.core.wire import HealthProblem, Mode, Shape
+
+
+class DeviceStatus(Shape, frozen=True, kw_only=True):
+    """``gate`` in words; ``holders`` as ``pid (uid)``, None where they cannot be known."""
+
+    uuid: str
+    index: int
+    model: str
+    health: str
+    gate: str
+    holders: tuple[str, ...] | None = None
+
+
+class Status(Shape, frozen=True, kw_only=True):
+    host: str
+    at: datetime
+    mode: Mode
+    plan_as_of: datetime | None = None
+    clock_trusted: bool = False
+    may_stop: bool = False
+    grants: tuple[HostGrant, ...] = ()
+    devices: tuple[DeviceStatus, ...] = ()
+    ladder: Ladder = Ladder()
+    reports_waiting: int = 0
+    health: tuple[HealthProblem, ...] = ()
+
+
+def write(folder: Path, status: Status) -> None:
+    """Not synced to disk: it is worth nothing after a crash."""
+    path = folder / "status.json"
+    temporary = path.with_suffix(".json.tmp")
+    temporary.write_bytes(msgspec.json.encode(status))
+    temporary.replace(path)
+
+
+def read(folder: Path) -> Status | None:
+    try:
+        return msgspec.json.decode((folder / "status.json").read_bytes(), type=Status)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+class AlreadyRunning(RuntimeError):
+    """Another agent enforces this host."""
+
+
+@contextlib.contextmanager
+def only_agent(folder: Path) -> Iterator[None]:
+    """Holds the lock of this host while the block runs; the kernel frees it if the process dies.
+
+    Raises:
+        AlreadyRunning: another process has it.
+    """
+    with (folder / "agent.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(f"another agent already enforces {folder}") from None
+        yield
+
+
+def is_running(folder: Path) -> bool:
+    """Whether an agent holds the lock."""
+    try:
+        with only_agent(folder):
+            return False
+    except AlreadyRunning:
+        return True
+    except OSError:
+        return False
+
+
+def in_words(status: Status, *, running: bool, now: datetime) -> str:
+    """A page of plain text."""
+    lines = [
+        f"host {status.host}: agent {'runs' if running else 'does not run'}, mode {status.mode}",
+        f"last look {_ago(status.at, now)}; plan as of {_ago(status.plan_as_of, now)}"
+        f"; may stop processes: {'yes' if status.may_stop else 'no'}",
+        f"reports waiting: {status.reports_waiting}",
+        "devices:",
+    ]
+    for device in status.devices:
+        held = "unknown" if device.holders is None else ", ".join(device.holders) or "nobody"
+        lines.append(f"  {device.index} {device.model} {device.uuid} ({device.health})")
+        lines.append(f"    gate: {device.gate}; holders: {held}")
+    lines.append("grants now:" if status.grants else "grants now: none")
+    lines += [
+        f"  {grant.unix_name} ({grant.uid}) on {grant.device} until {grant.end.isoformat()}"
+        f" booking={grant.booking}"
+        for grant in status.grants
+    ]
+    lines += [f"problem: {problem.text}" for problem in status.health] or ["no problems"]
+    return "\n".join(lines)
+
+
+def _ago(at: datetime | None, now: datetime) -> str:
+    return f"{(now - at).total_seconds():.0f} s ago" if at else "never"
