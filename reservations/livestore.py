@@ -57,10 +57,11 @@ class _Breaker:
 breaker = _Breaker()
 
 
-def publish(devices: Sequence[dict[str, Any]], *, now: datetime) -> bool:
+def publish(devices: Sequence[dict[str, Any]], *, now: datetime, gone: Sequence[str] = ()) -> bool:
     """Store and announce one tick of a host; says whether somebody is watching.
 
-    ``devices`` are live devices without their ring. Takes 0.4 s at most, whatever state Redis is in.
+    ``devices`` are live devices without their ring, ``gone`` those of the host that are no longer
+    shown. Takes 0.4 s at most, whatever state Redis is in.
     """
     if not devices:
         return watched()
@@ -71,6 +72,8 @@ def publish(devices: Sequence[dict[str, Any]], *, now: datetime) -> bool:
         pipe.exists(_WATCHED)
         pipe.publish(CHANNEL, text)
         pipe.hset(_LATEST, mapping=latest)
+        if gone:
+            pipe.hdel(_LATEST, *gone)
         for device in devices:
             key = _RING + device["uuid"]
             point = (int(now.timestamp()), device["utilization_percent"])
@@ -101,12 +104,6 @@ def latest(uuids: Sequence[str]) -> dict[str, dict[str, Any]]:
     answers = _try(lambda pipe: pipe.hmget(_LATEST, list(uuids))) if uuids else None
     found = zip(uuids, answers[0], strict=True) if answers else ()
     return {uuid: msgspec.json.decode(text, type=dict[str, Any]) for uuid, text in found if text}
-
-
-def forget(uuids: Sequence[str]) -> None:
-    """These devices are no longer shown."""
-    if uuids:
-        _try(lambda pipe: pipe.hdel(_LATEST, *uuids))
 
 
 def mark_watched() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 from django.db import transaction
-from django.db.models import QuerySet
 
 from reservations import livestore
 from reservations.core.errors import Forbidden
@@ -100,13 +99,10 @@ def _skew(host: Host, offset_s: float | None, *, now: datetime) -> list[dict[str
 
 def _show(host: Host, samples: Sequence[Sample], *, rules: HostSettings, now: datetime) -> bool:
     """Pass the devices' values on to live pages; says whether somebody watches."""
-    devices = list(_shown(host))
+    every = list(Device.objects.filter(host=host).select_related("host"))
+    gone = [one.uuid for one in every if one.state == Device.State.RETIRED]
+    shown = [one for one in every if one.state != Device.State.RETIRED]
     readings = {sample.uuid: sample for sample in samples}
-    view = LiveView(host, devices, rules=rules, now=now)
-    values = [view.value(device, readings.get(device.uuid)) for device in devices]
-    return livestore.publish(values, now=now)
-
-
-def _shown(host: Host) -> QuerySet[Device]:
-    rows = Device.objects.filter(host=host).exclude(state=Device.State.RETIRED)
-    return rows.select_related("host")
+    view = LiveView(host, shown, rules=rules, now=now)
+    values = [view.value(device, readings.get(device.uuid)) for device in shown]
+    return livestore.publish(values, now=now, gone=gone)

@@ -1,7 +1,7 @@
 """How notices name devices and times."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -29,3 +29,11 @@ def _listed(words: list[str]) -> str:
     if len(words) == 1:
         return words[0]
     return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def span(length: timedelta) -> str:
+    """Such as ``15 min`` or ``2 h``; rounded up, for somebody who has to hurry."""
+    minutes = -(-int(length.total_seconds()) // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{-(-minutes // 60)} h"

@@ -1,0 +1,76 @@
+"""Whether the parts of the control plane live. Answered by themselves, never by a guess."""
+
+from datetime import datetime
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from reservations import clock
+from reservations.models import HostStatus
+from reservations.services import pulses
+
+_LIMIT_S = 0.5
+_PARTS = (pulses.CONTROL, pulses.BEAT)
+
+
+def livez(request: HttpRequest) -> HttpResponse:
+    """200 while this process answers at all."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 if everything that Berth needs is fresh, else 503 with what is not.
+
+    Silent hosts are named, but they are no reason to take the control plane for broken.
+    """
+    now = clock.now()
+    parts = {"web": "ok", **_database(now), "redis": _redis()}
+    healthy = all(state == "ok" for state in parts.values())
+    silent = _silent_hosts() if parts["database"] == "ok" else []
+    words = {(True, False): "ok", (True, True): "degraded"}
+    status = words.get((healthy, bool(silent)), "down")
+    body: dict[str, Any] = {"status": status, **parts, "silent_hosts": silent}
+    return JsonResponse(body, status=200 if healthy else 503)
+
+
+def _database(now: datetime) -> dict[str, str]:
+    try:
+        stale = pulses.stale(_PARTS, now=now)
+    except DatabaseError as error:
+        connection.close()
+        unknown = dict.fromkeys(_PARTS, "unknown")
+        return {"database": f"does not answer: {type(error).__name__}", **unknown}
+    found = {"database": "ok"}
+    for name in _PARTS:
+        found[name] = "ok" if name not in stale else _last_seen(stale[name])
+    return found
+
+
+def _last_seen(at: datetime | None) -> str:
+    return f"not seen since {at:%Y-%m-%d %H:%M:%S} UTC" if at else "never seen"
+
+
+def _redis() -> str:
+    client = redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=_LIMIT_S,
+        socket_connect_timeout=_LIMIT_S,
+        retry=Retry(NoBackoff(), 0),
+    )
+    try:
+        client.ping()
+    except redis.RedisError as error:
+        return f"does not answer: {type(error).__name__}"
+    finally:
+        client.close()
+    return "ok"
+
+
+def _silent_hosts() -> list[str]:
+    silent = HostStatus.objects.filter(silent_since__isnull=False)
+    return list(silent.order_by("host__name").values_list("host__name", flat=True))
