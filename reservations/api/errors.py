@@ -96,8 +96,8 @@ def objection_row(objection: errors.Objection) -> dict[str, Any]:
 
 
 def _current(booking_id: int, context: Mapping[str, Any]) -> dict[str, Any]:
-    viewer = context["request"].user
-    booking = bookings_read.get(booking_id)
+    viewer = visible.Viewer.of(context["request"].user)
+    booking = bookings_read.one(booking_id)
     return visible.booking_row(booking, viewer=viewer, now=clock.now())
 
 
@@ -113,7 +113,7 @@ def _as_framework_error(error: Exception) -> Exception:
             return exceptions.ParseError()
         case OperationalError():
             # No connection to be had, a server that restarts: true for everyone, and it passes.
-            logger.exception("database out of reach")
+            logger.error("database out of reach: %s", error)
             return Unreachable()
         case _:
             return error

@@ -18,10 +18,13 @@ from reservations.selectors import bookings, visible
 
 LONGEST: Final = timedelta(days=62)
 
-_INSTANT = """replace(to_char({0}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000Z', 'Z')"""
-# The session's zone is UTC (Django sees to it), so to_char writes UTC.
-_ROWS = f"""
-WITH shown AS MATERIALIZED (
+# The session's zone is UTC (Django sees to it), so to_char writes UTC. The condition on the allocations'
+# ends is a FILTER, not a join condition: the planner takes it for a rare match and would loop over loops.
+_ROWS: Final = """
+WITH placed AS MATERIALIZED (
+    SELECT d.id, d.uuid, row_number() OVER (ORDER BY h.name, d.index, d.uuid) AS place
+    FROM reservations_device d JOIN reservations_host h ON h.id = d.host_id
+), shown AS MATERIALIZED (
     SELECT a.booking_id AS id FROM reservations_allocation a
     WHERE a.device_id = ANY(%(devices)s) AND a.holds
       AND TSTZRANGE(a.start, a."end", '[)') && TSTZRANGE(%(start)s, %(end)s, '[)')
@@ -31,34 +34,29 @@ WITH shown AS MATERIALIZED (
       AND a.device_id = ANY(%(devices)s)
 ), mine AS MATERIALIZED (
     SELECT p.booking_id AS id FROM reservations_booking_people p WHERE p.user_id = %(viewer)s
-), used AS MATERIALIZED (
-    SELECT b.id, to_json(array_agg(d.uuid ORDER BY h.name, d.index, d.uuid)) AS devices
-    FROM shown JOIN reservations_booking b ON b.id = shown.id
-    JOIN reservations_allocation a ON a.booking_id = b.id AND a."end" = b."end"
-    JOIN reservations_device d ON d.id = a.device_id
-    JOIN reservations_host h ON h.id = d.host_id
-    GROUP BY b.id
-), shared AS MATERIALIZED (
-    SELECT p.booking_id AS id, to_json(array_agg(u.username ORDER BY u.username)) AS people
-    FROM shown JOIN reservations_booking_people p ON p.booking_id = shown.id
-    JOIN reservations_user u ON u.id = p.user_id
-    GROUP BY p.booking_id
 ), judged AS (
-    SELECT b.*, used.devices, shared.people, u.username, u.display_name, t.name AS team,
+    SELECT b.*, u.username, u.display_name, t.name AS team,
+        array_agg(placed.uuid ORDER BY placed.place) FILTER (WHERE a."end" = b."end") AS devices,
         (%(operator)s OR b.owner_id = %(viewer)s OR b.team_id = ANY(%(teams)s)
          OR b.id IN (SELECT id FROM mine)) IS TRUE AS whole
     FROM shown JOIN reservations_booking b ON b.id = shown.id
+    JOIN reservations_allocation a ON a.booking_id = b.id
+    JOIN placed ON placed.id = a.device_id
     JOIN reservations_user u ON u.id = b.owner_id
     LEFT JOIN reservations_team t ON t.id = b.team_id
-    LEFT JOIN used ON used.id = b.id LEFT JOIN shared ON shared.id = b.id
+    GROUP BY b.id, u.id, t.id
 )
 SELECT coalesce(string_agg(row_to_json(r)::text, ','), '') FROM (
     SELECT id, revision, state, kind,
-        {_INSTANT.format("start")} AS start, {_INSTANT.format('"end"')} AS "end",
-        coalesce(devices, '[]') AS devices,
+        replace(to_char(start, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000Z', 'Z') AS start,
+        replace(to_char("end", 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000Z', 'Z') AS "end",
+        coalesce(devices, '{}') AS devices,
         CASE WHEN whole OR %(names)s THEN row_to_json((SELECT o FROM (
             SELECT username, coalesce(nullif(display_name, ''), username) AS name) o)) END AS owner,
-        CASE WHEN whole THEN coalesce(people, '[]') ELSE '[]' END AS people,
+        CASE WHEN whole THEN ARRAY(
+            SELECT u.username FROM reservations_booking_people p
+            JOIN reservations_user u ON u.id = p.user_id
+            WHERE p.booking_id = judged.id ORDER BY u.username) ELSE '{}' END AS people,
         CASE WHEN whole OR %(names)s THEN team END AS team,
         pinned,
         CASE WHEN whole THEN purpose ELSE '' END AS purpose

@@ -1,0 +1,7 @@
+import pytest
+from django.core.cache import caches
+
+
+@pytest.fixture(autouse=True)
+def fresh_counters() -> None:
+    caches["throttle"].clear()
