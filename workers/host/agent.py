@@ -44,6 +44,8 @@ EVICTING_S = 1.0
 WATCHED_S = 1.0
 # How often one tick looks again at what its own actions changed, before it sleeps first.
 MAX_LOOKS = 5
+# What a report waits for the name of somebody who is not in the plan.
+NAME_WAIT_S = 0.1
 # A clock that differs by more than this is shown as a problem.
 MAX_SKEW_S = 2.0
 # sysexits.h EX_SOFTWARE: systemd starts the worker again.
@@ -86,7 +88,7 @@ class Agent:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agent", daemon=True)
         self._looked_at: datetime | None = None
-        self._next_sample: datetime | None = None
+        self._sampled_at: datetime | None = None
         self._watched = False
         self._pending: Samples | None = None
 
@@ -182,16 +184,21 @@ class Agent:
         """One pass or a few. Returns the seconds until the next tick is due."""
         in_force = self._in_force()
         since = self._looked_at
-        sight, again = self._pass(in_force, full=False)
+        sight = self._look_until_still(in_force, full=False)
         # A full scan takes long, so it comes after gates have closed and known holders were told.
-        full = since is None or _any_ended(in_force, since, self._looked_at)
-        for _ in range(MAX_LOOKS):
-            if not again and not full:
-                break
-            sight, again = self._pass(in_force, full=full)
-            full = False
+        if since is None or _any_ended(in_force, since, self._looked_at):
+            sight = self._look_until_still(in_force, full=True)
         self._tell(sight, in_force)
         return self._until_next(in_force)
+
+    def _look_until_still(self, in_force: InForce, *, full: bool) -> Sight:
+        """Looks, and again while what was done may let more follow at once."""
+        sight, again = self._pass(in_force, full=full)
+        for _ in range(MAX_LOOKS):
+            if not again:
+                break
+            sight, again = self._pass(in_force, full=False)
+        return sight
 
     def _pass(self, in_force: InForce, *, full: bool) -> tuple[Sight, bool]:
         """Looks once and does what follows; True if more may follow at once."""
@@ -221,7 +228,7 @@ class Agent:
         samples = self._activity.stamp(sight.samples)
         for uuid, change in self._activity.changes(samples):
             self._report(self._own_report(change, device=uuid))
-        if self._next_sample is None or now >= self._next_sample:
+        if now >= self._sample_due(in_force):
             self._offer(samples, in_force, now)
         status.write(self._config.state_dir, self._status(sight, in_force, now))
 
@@ -245,14 +252,20 @@ class Agent:
             in_force.grants, ladder=self._ladder, settings=in_force.settings, now=looked_at
         )
         steady_s = EVICTING_S if self._ladder.evicting else STEADY_S
-        due = [looked_at + timedelta(seconds=steady_s)]
-        due += [instant for instant in (edge, self._next_sample) if instant is not None]
+        due = [looked_at + timedelta(seconds=steady_s), self._sample_due(in_force)]
+        if edge is not None:
+            due.append(edge)
         return max(0.0, (min(due) - self.clock.now()).total_seconds())
+
+    def _sample_due(self, in_force: InForce) -> datetime:
+        if self._sampled_at is None:
+            return self._looked_at or self.clock.now()
+        sample_s = WATCHED_S if self._watched else in_force.settings.sample_s
+        return self._sampled_at + timedelta(seconds=sample_s)
 
     def _offer(self, samples: dict[str, Sample], in_force: InForce, now: datetime) -> None:
         """Makes these samples the next heartbeat."""
-        sample_s = WATCHED_S if self._watched else in_force.settings.sample_s
-        self._next_sample = now + timedelta(seconds=sample_s)
+        self._sampled_at = now
         self._pending = Samples(
             at=now,
             agent_version=VERSION,
@@ -271,10 +284,9 @@ class Agent:
     def _heard(self, answer: SamplesAnswer) -> None:
         if answer.plan_etag != self.keeper.etag:
             self._plan_link.nudge()
-        if answer.watched and not self._watched:
-            self._next_sample = None
+        if answer.watched != self._watched:
+            self._watched = answer.watched
             self.wake()
-        self._watched = answer.watched
 
     def _report(self, *reports: Report) -> None:
         self.spool.add(*reports)
@@ -287,7 +299,7 @@ class Agent:
         stored = self.keeper.stored
         known = stored.uids if stored else {}
         return next((name for name, one in known.items() if one == uid), None) or (
-            self._names.name_of(uid)
+            self._names.name_of(uid, wait_s=NAME_WAIT_S)
         )
 
     def _problems(self, state: PlanState) -> list[HealthProblem]:

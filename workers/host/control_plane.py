@@ -4,6 +4,7 @@ Every call has short time limits, follows no redirect, and sends the host's own 
 by itself; its callers are loops.
 """
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -55,6 +56,12 @@ class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
     server_time: Instant
 
 
+class _Response(msgspec.Struct, frozen=True, kw_only=True):
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
 class ControlPlane:
     """Safe to use from several threads. Each answer with a server time also sets the clock right."""
 
@@ -81,19 +88,19 @@ class ControlPlane:
         response = self._ask("GET", "plan", headers=headers)
         if response.status == 304:
             return self._unchanged(response)
-        return _decode(response.data, Plan)
+        return _decode(response.content, Plan)
 
     def put_inventory(self, inventory: Inventory) -> None:
         self._ask("PUT", "inventory", body=msgspec.json.encode(inventory))
 
     def post_reports(self, reports: Reports) -> ReportsAnswer:
         response = self._ask("POST", "reports", body=msgspec.json.encode(reports))
-        return _decode(response.data, ReportsAnswer)
+        return _decode(response.content, ReportsAnswer)
 
     def post_samples(self, samples: Samples) -> SamplesAnswer:
         sent_s = self._clock.boottime_s()
         response = self._ask("POST", "samples", body=msgspec.json.encode(samples))
-        answer = _decode(response.data, SamplesAnswer)
+        answer = _decode(response.content, SamplesAnswer)
         self._clock.adjust(answer.server_time, sent_s=sent_s, received_s=self._clock.boottime_s())
         return answer
 
@@ -107,7 +114,7 @@ class ControlPlane:
         *,
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
-    ) -> urllib3.BaseHTTPResponse:
+    ) -> _Response:
         try:
             response = self._pool.request(
                 method,
@@ -117,7 +124,7 @@ class ControlPlane:
                 redirect=False,
                 preload_content=False,
             )
-            content = response.read(MAX_ANSWER_BYTES + 1, cache_content=True)
+            content = response.read(MAX_ANSWER_BYTES + 1, decode_content=True)
             response.release_conn()
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(f"{name}: {error}") from error
@@ -125,9 +132,9 @@ class ControlPlane:
             response.close()
             raise Garbage(f"{name}: an answer of more than {MAX_ANSWER_BYTES} bytes")
         _check_status(response.status, name, content)
-        return response
+        return _Response(status=response.status, headers=response.headers, content=content)
 
-    def _unchanged(self, response: urllib3.BaseHTTPResponse) -> Unchanged:
+    def _unchanged(self, response: _Response) -> Unchanged:
         stamps = {
             "as_of": response.headers.get("X-Berth-As-Of"),
             "server_time": response.headers.get("X-Berth-Server-Time"),

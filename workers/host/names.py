@@ -102,10 +102,10 @@ class Names:
             if isinstance(name, str) and (answer is None or isinstance(answer, int))
         }
 
-    def name_of(self, uid: int) -> str | None:
-        """The name if it has been heard before; otherwise None, and it will be known next time."""
+    def name_of(self, uid: int, *, wait_s: float = 0.0) -> str | None:
+        """The name if it is known within ``wait_s``; otherwise None, and it may be next time."""
         if uid not in self._known_names:
-            for answer in self._ask({uid}, 0.0).values():
+            for answer in self._ask({uid}, wait_s).values():
                 self._known_names[uid] = answer if isinstance(answer, str) else None
         return self._known_names.get(uid)
 

@@ -1,8 +1,8 @@
-"""What a host keeps on disk, so that it goes on enforcing alone: the plan, its settings, the ladder.
+"""What a host keeps on disk, so that it goes on enforcing alone: the plan and the ladder.
 
 Each file is one line of checksum and one of JSON, replaced whole. A file that does not add up is set
-aside, never half believed. The settings have a file of their own: with the plan lost, they still say
-which devices are to be closed.
+aside, never half believed. The ladder has a file of its own: with the plan lost, it still says which
+devices are to be closed.
 """
 
 import logging
@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from reservations.core.enforcement import Ladder
-from reservations.core.wire import Grant, HostSettings, Plan, Shape
+from reservations.core.wire import Grant, Plan, Shape
 from workers.host.clock import Anchor
 from workers.host.files import replace_file, set_aside
 
@@ -65,7 +65,6 @@ class PlanStore:
 
     def __init__(self, folder: Path) -> None:
         self._plan = folder / "plan.json"
-        self._settings = folder / "settings.json"
         self._ladder = folder / "ladder.json"
 
     def load_plan(self) -> StoredPlan | None:
@@ -78,15 +77,6 @@ class PlanStore:
 
     def save_plan(self, stored: StoredPlan) -> None:
         _save(self._plan, stored)
-        if self.load_settings() != stored.plan.settings:
-            _save(self._settings, stored.plan.settings)
-
-    def load_settings(self) -> HostSettings | None:
-        """The last plan's settings; None if they are not known or damaged."""
-        try:
-            return _load(self._settings, HostSettings)
-        except Unreadable:
-            return None
 
     def load_ladder(self, boot_id: str) -> Ladder:
         """Without pids if it is of another boot; empty if damaged (everybody's grace begins anew)."""

@@ -93,9 +93,8 @@ class PlanKeeper:
         stored = self._stored
         # After a reboot the wall clock is all there is; before the fetch it cannot be right.
         if stored is None or (not self._clock.trusted and self._clock.now() < stored.fetched_at):
-            settings = self._store.load_settings() or HostSettings()
             state = PlanState(as_of=None, may_stop=False)
-            return InForce(grants=(), settings=self._local.tighten(settings), state=state)
+            return InForce(grants=(), settings=HostSettings(), state=state)
         return InForce(
             grants=tuple(_host_grants(stored)),
             settings=self._local.tighten(stored.plan.settings),
