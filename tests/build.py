@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from reservations.models import Account, Allocation, Booking, Device, Host, Team, User
+from reservations.models import Account, Allocation, Booking, Device, Host, Rule, Team, User
+from reservations.services.actors import Actor
 
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
 GIB = 2**30
@@ -74,3 +75,21 @@ def booking(
         for one in devices or (device(),)
     )
     return made
+
+
+def rule(name: str, *, kind: str, limit: float, **fields: Any) -> Rule:
+    """A rule of the site. The three that a new database has are replaced by name."""
+    return Rule.objects.update_or_create(
+        name=name, defaults={"kind": kind, "limit": limit, **fields}
+    )[0]
+
+
+def person(username: str | None = None, **fields: Any) -> User:
+    """Somebody who can book: with an account on every host."""
+    made = user(username, **fields)
+    account(made)
+    return made
+
+
+def actor(of: User, *, source: str = "web") -> Actor:
+    return Actor.of(of, source=source)

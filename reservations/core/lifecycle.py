@@ -38,6 +38,7 @@ class Verb(StrEnum):
     CANCEL = "cancel"
     APPROVE = "approve"
     REJECT = "reject"
+    REBIND = "rebind"
 
 
 _POSSIBLE: dict[Phase, tuple[Verb, ...]] = {

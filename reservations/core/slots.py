@@ -75,12 +75,17 @@ def earliest(
     return found
 
 
-def at(busy: Busy, request: SlotRequest, *, start: datetime, horizon: datetime) -> Slot | None:
-    """The best devices for exactly this start, which need not lie on the grid; None if too few are free."""
+def at(
+    busy: Busy, request: SlotRequest, *, start: datetime, after: datetime, horizon: datetime
+) -> Slot | None:
+    """The best devices for exactly this start, on the grid or not; None if too few are free.
+
+    How well a device fits is judged by its free time between ``after`` and ``horizon``.
+    """
     period = Period(start, start + request.duration)
     openings = []
     for candidate in request.candidates:
-        gap = _gap_around(busy.get(candidate.device, ()), period, horizon)
+        gap = _gap_around(busy.get(candidate.device, ()), period, Period(after, horizon))
         if gap is not None:
             openings.append(_Opening(start, start, gap.duration - period.duration, candidate))
     chosen = _best_fit(openings, request)
@@ -132,15 +137,17 @@ def _gaps(busy: Iterable[Period], after: datetime, horizon: datetime) -> Iterato
         yield Period(free_from, horizon)
 
 
-def _gap_around(busy: Iterable[Period], wanted: Period, horizon: datetime) -> Period | None:
-    """The free time from the wanted start to the next busy period, if all that is wanted lies in it."""
-    gap_end = max(horizon, wanted.end)
+def _gap_around(busy: Iterable[Period], wanted: Period, seen: Period) -> Period | None:
+    """The free time around the wanted period, as far as is seen; None if it is not all free."""
+    start, end = min(seen.start, wanted.start), max(seen.end, wanted.end)
     for period in busy:
         if period.overlaps(wanted):
             return None
-        if period.start >= wanted.end:
-            gap_end = min(gap_end, period.start)
-    return Period(wanted.start, gap_end)
+        if period.end <= wanted.start:
+            start = max(start, period.end)
+        else:
+            end = min(end, period.start)
+    return Period(start, end)
 
 
 def _groups(openings: Sequence[_Opening], request: SlotRequest) -> list[list[_Opening]]:

@@ -5,30 +5,26 @@ bookings; ``no_key`` leaves the inserts of others that only refer to a row (samp
 SQLite has no row locks and needs none: ``BEGIN IMMEDIATE`` lets one writer in at a time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.db.models import QuerySet
 
 from reservations.core.errors import NotFound
 from reservations.models import Device, Site, Team, User
+from reservations.selectors.standing import ActiveRule
 
 
-def site() -> None:
-    """For quotas that count everybody."""
-    list(Site.objects.select_for_update(no_key=True).order_by("pk"))
+def people(*, owner: int, team: int | None, rules: Sequence[ActiveRule]) -> User:
+    """Lock whom quotas count, and give the owner as of now.
 
-
-def team(pk: int | None) -> None:
-    if pk is not None:
-        list(Team.objects.select_for_update(no_key=True).filter(pk=pk))
-
-
-def owner(pk: int) -> User:
-    """The owner as of now. Every change of a booking holds this lock, so it guards the booking too."""
-    found = User.objects.select_for_update(no_key=True).filter(pk=pk).first()
-    if found is None:
-        raise NotFound("There is no such person.")
-    return found
+    Every change of a booking holds its owner's lock, so this guards the booking itself too. The site's
+    row is taken only where a rule counts everybody, the team's only where there is one.
+    """
+    if any(one.counts_everybody for one in rules):
+        list(Site.objects.select_for_update(no_key=True).order_by("pk"))
+    if team is not None:
+        list(Team.objects.select_for_update(no_key=True).filter(pk=team))
+    return _owner(owner)
 
 
 def devices(wanted: QuerySet[Device]) -> list[Device]:
@@ -39,3 +35,10 @@ def devices(wanted: QuerySet[Device]) -> list[Device]:
 
 def devices_by_key(keys: Iterable[int]) -> list[Device]:
     return devices(Device.objects.filter(pk__in=set(keys)))
+
+
+def _owner(pk: int) -> User:
+    found = User.objects.select_for_update(no_key=True).filter(pk=pk).first()
+    if found is None:
+        raise NotFound("There is no such person.")
+    return found

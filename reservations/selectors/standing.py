@@ -1,0 +1,135 @@
+"""What the rules need to know: which apply now, what is held already, who has no account where."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q
+
+from reservations import registry
+from reservations.core.period import Period
+from reservations.core.rules.base import BookingRequest, Rule, Standing, Unit, Usage
+from reservations.models import Account, Allocation, Device, Host, Team, User
+from reservations.models import Rule as RuleRow
+
+
+@dataclass(frozen=True)
+class ActiveRule:
+    """A rule with what is to happen when it objects: deny, needs_approval or warn."""
+
+    rule: Rule
+    action: str
+
+    @property
+    def counts_beyond_owner(self) -> bool:
+        return self.rule.counts_held and self.rule.terms.scope != "user"
+
+    @property
+    def counts_everybody(self) -> bool:
+        return self.rule.counts_held and self.rule.terms.scope == "site"
+
+
+def active_rules(*, now: datetime) -> list[ActiveRule]:
+    """The rules of the site that are valid at this instant, in the order of their names."""
+    rows = RuleRow.objects.filter(
+        Q(valid_from=None) | Q(valid_from__lte=now), Q(valid_to=None) | Q(valid_to__gt=now)
+    )
+    return [ActiveRule(registry.rule_of(row), row.action) for row in rows.order_by("name")]
+
+
+def standing(
+    *,
+    owner: User,
+    team: Team | None,
+    period: Period,
+    rules: Sequence[ActiveRule],
+    leave_out: int | None = None,
+) -> Standing:
+    """What is held within the period by those whom the rules count. Confirmed bookings only."""
+    if not any(one.rule.counts_held for one in rules):
+        return Standing()
+    held = Allocation.objects.filter(holds=True, start__lt=period.end, end__gt=period.start)
+    if not any(one.counts_everybody for one in rules):
+        whose = Q(booking__owner=owner)
+        if team is not None and any(one.counts_beyond_owner for one in rules):
+            whose |= Q(booking__team=team)
+        held = held.filter(whose)
+    if leave_out is not None:
+        held = held.exclude(booking_id=leave_out)
+    rows = held.values_list(
+        "device__host__name",
+        "device__model",
+        "start",
+        "end",
+        "booking__kind",
+        "booking__team__name",
+        "booking__owner_id",
+        "booking__owner__kind",
+        "booking__owner__is_operator",
+    )
+    return Standing(
+        tuple(
+            Unit(
+                host=host,
+                model=model,
+                period=Period(start, end),
+                kind=kind,
+                team=team_name,
+                owner=owner_id,
+                role=_role(person_kind, is_operator=is_operator),
+            )
+            for host, model, start, end, kind, team_name, owner_id, person_kind, is_operator in rows
+        )
+    )
+
+
+def request_of(
+    *, owner: User, team: Team | None, kind: str, devices: Iterable[Device], period: Period
+) -> BookingRequest:
+    """The request in the rules' own words. The devices come with their hosts."""
+    team_name = team.name if team else None
+    units = tuple(
+        Unit(
+            host=device.host.name,
+            model=device.model,
+            period=period,
+            kind=kind,
+            team=team_name,
+            owner=owner.pk,
+            role=_role(owner.kind, is_operator=owner.is_operator),
+        )
+        for device in devices
+    )
+    return BookingRequest(owner.pk, period, units, team_name)
+
+
+def without_account(people: Iterable[User], hosts: Iterable[Host]) -> list[tuple[User, Host]]:
+    """Who has no name on which host, and so could get no grant there."""
+    if settings.UNIX_NAMES == "username":
+        return []
+    people, hosts = list(people), list(hosts)
+    accounts = Account.objects.filter(user__in=people).filter(Q(host=None) | Q(host__in=hosts))
+    known = set(accounts.values_list("user_id", "host_id"))
+    return [
+        (person, host)
+        for person in people
+        for host in hosts
+        if not known & {(person.pk, None), (person.pk, host.pk)}
+    ]
+
+
+def limits_left(user: User, *, now: datetime) -> list[Usage]:
+    """How somebody stands at this instant against each limit that speaks of ordinary bookings."""
+    rules = active_rules(now=now)
+    period = Period(now, now + timedelta(microseconds=1))
+    held = standing(owner=user, team=None, period=period, rules=rules)
+    role = _role(user.kind, is_operator=user.is_operator)
+    unit = Unit(host="", model="", period=period, owner=user.pk, role=role)
+    request = BookingRequest(user.pk, period, (unit,))
+    usages = [one.rule.usage(request, held, now) for one in rules]
+    return [usage for usage in usages if usage is not None]
+
+
+def _role(kind: str, *, is_operator: bool) -> str:
+    return "operator" if is_operator else kind

@@ -1,0 +1,146 @@
+"""Every verb on bookings. Pages, API, tasks, commands and the hub all end here.
+
+Each verb is one transaction: lock, look, decide, write, announce. All raise `core.errors` only (and
+`writes.Replayed` for a request that took effect before).
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reservations import announce
+from reservations.core.errors import Alternative, Blocker, Objection, Refused, SlotTaken
+from reservations.core.period import Period
+from reservations.core.rules.base import Usage
+from reservations.models import Booking, Device
+from reservations.selectors import standing
+from reservations.services import allocating, judging, locks, parties, placing, refusals, writes
+from reservations.services.actors import Actor
+from reservations.services.approving import approve, reject
+from reservations.services.ending import cancel, cancel_or_release, release
+from reservations.services.judging import Case
+from reservations.services.moving import extend, move
+from reservations.services.rebinding import rebind, rebind_lost_devices
+from reservations.services.wishes import Change, DeviceFilter, Wish, check_wish
+from reservations.services.writes import Once
+
+__all__ = [
+    "Change",
+    "Check",
+    "DeviceFilter",
+    "Wish",
+    "approve",
+    "book",
+    "cancel",
+    "cancel_or_release",
+    "check",
+    "extend",
+    "move",
+    "rebind",
+    "rebind_lost_devices",
+    "reject",
+    "release",
+]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What booking would come to. ``devices`` and ``period`` are None where nothing fits at all."""
+
+    free: bool = False
+    period: Period | None = None
+    devices: list[Device] | None = None
+    blockers: list[Blocker] = field(default_factory=list)
+    objections: list[Objection] = field(default_factory=list)
+    alternatives: list[Alternative] = field(default_factory=list)
+    quota: list[Usage] = field(default_factory=list)
+    warnings: list[Objection] = field(default_factory=list)
+    needs_approval: bool = False
+
+
+def book(wish: Wish, *, actor: Actor, now: datetime, once: Once | None = None) -> Booking:
+    """Book all devices of the wish for its period, or none.
+
+    Where a rule asks for approval the booking is pending, and holds nothing yet.
+
+    Raises:
+        Invalid, Forbidden, Refused, SlotTaken, Busy; with ``once`` also Replayed, IdempotencyMismatch
+    """
+    try:
+        return writes.run(lambda: _book(wish, actor=actor, now=now), now=now, once=once)
+    except SlotTaken as taken:
+        refusals.explain(taken, wish, actor=actor, now=now)
+        raise
+
+
+def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = None) -> Check:
+    """What ``book`` would come to; with ``leave_out``, what moving that booking would. Writes nothing.
+
+    Raises:
+        Invalid, Forbidden
+    """
+    check_wish(wish, now=now)
+    who = parties.parties_of(wish, actor)
+    taken = SlotTaken("")
+    try:
+        choice = placing.choice_of(wish, read_devices=placing.read)
+        place = placing.place(wish, choice, now=now, leave_out=leave_out)
+    except Refused as refused:
+        return Check(objections=refused.objections)
+    except SlotTaken:
+        refusals.explain(taken, wish, actor=actor, now=now, leave_out=leave_out)
+        return Check(blockers=taken.blockers, alternatives=taken.alternatives)
+    if not place.free:
+        refusals.explain(taken, wish, actor=actor, now=now, leave_out=leave_out)
+    case = Case(who.owner, who.people, who.team, wish.kind, place.devices, place.period)
+    verdict = judging.judge(case, standing.active_rules(now=now), now=now, leave_out=leave_out)
+    return Check(
+        free=place.free,
+        period=place.period,
+        devices=place.devices,
+        blockers=taken.blockers,
+        objections=verdict.objections,
+        alternatives=taken.alternatives,
+        quota=verdict.usage,
+        warnings=verdict.warnings,
+        needs_approval=verdict.needs_approval,
+    )
+
+
+def _book(wish: Wish, *, actor: Actor, now: datetime) -> Booking:
+    check_wish(wish, now=now)
+    who = parties.parties_of(wish, actor)
+    rules = standing.active_rules(now=now)
+    team = who.team.pk if who.team else None
+    owner = locks.people(owner=who.owner.pk, team=team, rules=rules)
+    choice = placing.choice_of(wish, read_devices=locks.devices)
+    place = placing.place(wish, choice, now=now)
+    case = Case(owner, who.people, who.team, wish.kind, place.devices, place.period)
+    verdict = judging.judge(case, rules, now=now)
+    if verdict.objections:
+        raise Refused(verdict.objections)
+    if not place.free:
+        raise SlotTaken("Somebody else has booked this already.")
+    return _insert(wish, case, pending=verdict.needs_approval, actor=actor, now=now)
+
+
+def _insert(wish: Wish, case: Case, *, pending: bool, actor: Actor, now: datetime) -> Booking:
+    booking = Booking(
+        owner=case.owner,
+        team=case.team,
+        start=case.period.start,
+        end=case.period.end,
+        planned_end=case.period.end,
+        state=Booking.State.PENDING if pending else Booking.State.CONFIRMED,
+        kind=wish.kind,
+        purpose=wish.purpose,
+        keep_if_free=wish.keep_if_free,
+        early_signal=wish.early_signal,
+        pinned=bool(wish.devices),
+        source=actor.source,
+        created=now,
+        created_by=actor.user or case.owner,
+    )
+    allocating.insert(booking, devices=case.devices, people=case.people)
+    allocating.tell(booking, "booked", actor=actor, now=now)
+    announce.nudge(allocating.hosts_of(booking))
+    return booking

@@ -1,0 +1,117 @@
+"""What a refusal carries besides its reason: who stands in the way, and what could be had instead.
+
+Read after the transaction has been rolled back, outside all locks: nobody waits for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from reservations.core import slots
+from reservations.core.errors import Alternative, Blocker, SlotTaken
+from reservations.core.period import Period
+from reservations.models import Device
+from reservations.selectors import busy, standing
+from reservations.selectors.visible import EVERYTHING, Viewer, owner_shown
+from reservations.services import placing
+from reservations.services.actors import Actor
+from reservations.services.judging import Case, judge
+from reservations.services.parties import parties_of
+from reservations.services.placing import Choice
+from reservations.services.wishes import DeviceFilter, Wish
+
+MAX_BLOCKERS = 20
+MAX_ALTERNATIVES = 3
+
+
+def viewer_of(actor: Actor) -> Viewer:
+    return Viewer.of(actor.user) if actor.user else EVERYTHING
+
+
+def explain(
+    taken: SlotTaken, wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = None
+) -> None:
+    """Add blockers and alternatives to a refusal of this wish, as far as its time is known."""
+    if wish.start is None:
+        return
+    choice = placing.choice_of(wish, read_devices=placing.read)
+    period = placing.period_of(wish, now=now)
+    who = parties_of(wish, actor)
+    case = Case(who.owner, who.people, who.team, wish.kind, choice.candidates, period)
+    taken.blockers = blockers(
+        choice.candidates, period, viewer=viewer_of(actor), leave_out=leave_out
+    )
+    taken.alternatives = alternatives(choice, case, now=now, leave_out=leave_out)
+
+
+def blockers(
+    devices: Sequence[Device], period: Period, *, viewer: Viewer, leave_out: int | None = None
+) -> list[Blocker]:
+    """The first bookings that stand in the way, with their owners where the viewer may know."""
+    names = {one.pk: one.uuid for one in devices}
+    rows = busy.overlapping(list(names), period, leave_out=leave_out)
+    rows = rows.select_related("booking__owner").prefetch_related("booking__people")
+    found = []
+    for row in rows[:MAX_BLOCKERS]:
+        owner = owner_shown(row.booking.owner, viewer.role_in(row.booking))
+        found.append(
+            Blocker(
+                names[row.device_id],
+                row.start,
+                row.end,
+                owner=owner["name"] if owner else None,
+                booking=row.booking_id,
+            )
+        )
+    return found
+
+
+def alternatives(
+    choice: Choice, case: Case, *, now: datetime, leave_out: int | None = None
+) -> list[Alternative]:
+    """The same time on similar devices, then the next times on those wanted; only what rules allow.
+
+    ``case`` is what was refused.
+    """
+    found = placing.free_slots(
+        choice,
+        case.period.duration,
+        after=max(case.period.start, now),
+        limit=MAX_ALTERNATIVES,
+        leave_out=leave_out,
+    )
+    devices = {one.uuid: one for one in choice.candidates}
+    if choice.count == len(choice.candidates):
+        similar = _similar(choice)
+        devices |= {one.uuid: one for one in similar.candidates}
+        found = [*_same_time(similar, case.period, now=now, leave_out=leave_out), *found]
+    rules = standing.active_rules(now=now)
+    allowed = []
+    for one in found[:MAX_ALTERNATIVES]:
+        offered = replace(
+            case,
+            devices=[devices[uuid] for uuid in one.devices],
+            period=Period(one.start, one.end),
+        )
+        if not judge(offered, rules, now=now, leave_out=leave_out).objections:
+            allowed.append(one)
+    return allowed
+
+
+def _same_time(
+    choice: Choice, period: Period, *, now: datetime, leave_out: int | None
+) -> list[Alternative]:
+    horizon = period.end + placing.FIT
+    held = busy.busy_periods(choice.candidates, after=now, until=horizon, leave_out=leave_out)
+    slot = slots.at(
+        held, choice.request(period.duration), start=period.start, after=now, horizon=horizon
+    )
+    return [Alternative(slot.devices, slot.period.start, slot.period.end)] if slot else []
+
+
+def _similar(choice: Choice) -> Choice:
+    """Bookable devices of the same models; on one host if those that were named are on one."""
+    models = {one.model for one in choice.candidates}
+    hosts = {one.host_id for one in choice.candidates}
+    found = placing.read(placing.suitable(DeviceFilter()).filter(model__in=models))
+    return Choice(found, choice.count, same_host=len(hosts) == 1)
