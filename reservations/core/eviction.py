@@ -64,10 +64,10 @@ def step(case: Case) -> tuple[Rung | None, list[Action]]:
     rung = _begun(case)
     if rung is None:
         return None, []
+    rung = msgspec.structs.replace(rung, pids=case.pids)
     actions: list[Action] = []
     if case.rung is None or case.rung.kind != rung.kind:
         actions += _noticed(rung)
-    rung = msgspec.structs.replace(rung, pids=case.pids)
     rung, warned = _warn(case, rung)
     rung, signalled = _terminate(case, rung)
     rung, killed = _kill(case, rung)
@@ -148,6 +148,8 @@ def _judged_as_walk_up(case: Case) -> tuple[RungKind | None, datetime | None, in
     """Nobody is in the way on an open device, until somebody else's booking draws near."""
     upcoming = case.rights.upcoming
     if not upcoming or upcoming[0].start - case.now > WALK_UP_NOTICE:
+        return None, None, None
+    if case.uid in {grant.uid for grant in upcoming}:
         return None, None, None
     return "walk_up", upcoming[0].start, upcoming[0].booking
 

@@ -90,11 +90,12 @@ def plan_actions(
     devices = [
         _looked_at(world, device) for device in sorted(set(settings.managed) & observed.keys())
     ]
+    farewells = [action for device in devices for action in _farewells(device)]
     restored, ladder = _restore_gates(ladder, settings)
     gated, ladder = _move_gates(world, ladder, devices)
     evicted, ladder = _move_people(world, ladder, devices)
     return Decision(
-        actions=(*restored, *gated, *evicted),
+        actions=(*farewells, *restored, *gated, *evicted),
         ladder=ladder,
         look_again=any(isinstance(action, SetGate) for action in gated),
     )
@@ -214,19 +215,15 @@ def _closes_nothing(action: Action, observed: Observed) -> bool:
 
 
 def _move_people(
-    world: _World, ladder: Ladder, devices: Iterable[_Device]
+    world: _World, ladder: Ladder, devices: Sequence[_Device]
 ) -> tuple[list[Action], Ladder]:
     """Take every person without a right one step further, unless it is too many at once."""
-    devices = list(devices)
     cases = [case for device in devices for case in _cases(world, device)]
     due = [case for case in cases if eviction.is_due_without_an_end(case)]
     too_many = len(due) > world.settings.kill_budget
     actions, ladder = _hold_fire(ladder, len(due), too_many=too_many, now=world.now)
     read = {device.rights.device for device in devices if device.foreign is not None}
     rungs = [rung for rung in ladder.rungs if rung.device not in read]
-    for device in devices:
-        if device.foreign is not None:
-            actions += _farewells(device)
     for case in cases:
         rung, steps = eviction.step(replace(case, hold_fire=too_many and case in due))
         actions += steps
@@ -255,7 +252,9 @@ def _cases(world: _World, device: _Device) -> list[Case]:
 
 
 def _farewells(device: _Device) -> list[Action]:
-    """Of those with a rung who are on the device no more; somebody who has a right now is not gone."""
+    """Told of those with a rung whom this look no longer saw on the device."""
+    if device.foreign is None:
+        return []
     return [
         action
         for uid, rung in sorted(device.rungs.items())
