@@ -35,7 +35,7 @@ def pass_milestones(*, now: datetime) -> int:
     for booking in _without(started, "started"):
         passed += _start(booking, now=now)
     ending = confirmed.filter(start__lte=now, end__gt=now, end__lte=now + DRAWS_TO_ITS_END)
-    for booking in ending.order_by("end"):
+    for booking in _not_yet_ending(ending.order_by("end")):
         passed += _draw_to_end(booking, now=now)
     ended = confirmed.filter(end__gt=since, end__lte=now).order_by("end")
     for booking in _without(ended, "ended"):
@@ -54,6 +54,17 @@ def _without(rows: QuerySet[Booking], verb: str) -> Iterable[Booking]:
     return rows.exclude(Exists(AuditEntry.objects.filter(booking=OuterRef("pk"), verb=verb)))
 
 
+def _not_yet_ending(rows: Iterable[Booking]) -> Iterable[Booking]:
+    """Those whose present end has not been announced; after an extension it is another end."""
+    found = {_ending_key(booking): booking for booking in rows}
+    written = AuditEntry.objects.filter(once_key__in=found).values_list("once_key", flat=True)
+    return [found[key] for key in found.keys() - set(written)]
+
+
+def _ending_key(booking: Booking) -> str:
+    return f"ending:{booking.pk}:{booking.end:%Y%m%dT%H%M%S}"
+
+
 def _start(booking: Booking, *, now: datetime) -> bool:
     with transaction.atomic():
         if not _write(booking, "started", f"started:{booking.pk}", at=booking.start):
@@ -64,9 +75,8 @@ def _start(booking: Booking, *, now: datetime) -> bool:
 
 
 def _draw_to_end(booking: Booking, *, now: datetime) -> bool:
-    """Again after an extension: then it is another end."""
     with transaction.atomic():
-        return _write(booking, "ending", f"ending:{booking.pk}:{booking.end:%Y%m%dT%H%M%S}", at=now)
+        return _write(booking, "ending", _ending_key(booking), at=now)
 
 
 def _end(booking: Booking, *, now: datetime) -> bool:
