@@ -153,9 +153,9 @@ class Stage:
         elif isinstance(action, RestoreGate):
             self.gates[action.device] = GateState(group_open=True, sound=False)
         elif isinstance(action, Terminate):
-            self._end(pid for pid in action.pids if self._process(pid).obeys)
+            self._end(p.pid for p in self.processes if p.pid in action.pids and p.obeys)
         elif isinstance(action, Kill):
-            self._end(pid for pid in action.pids if self._process(pid).mortal)
+            self._end(p.pid for p in self.processes if p.pid in action.pids and p.mortal)
 
     def open_to(self, device: str = GPU) -> frozenset[int]:
         gate = self.gates[device]
@@ -167,9 +167,6 @@ class Stage:
 
     def done(self, kind: type[Action]) -> list[Action]:
         return [action for _, action in self.actions if isinstance(action, kind)]
-
-    def _process(self, pid: int) -> Process:
-        return next(process for process in self.processes if process.pid == pid)
 
     def _end(self, pids: Iterable[int]) -> None:
         ended = set(pids)
