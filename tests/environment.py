@@ -17,6 +17,8 @@ def _prepare() -> None:
     folder = _stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-test-"))
     os.environ.setdefault("SECRET_KEY", "a key for tests only")
     os.environ["BERTH_DATA"] = folder
+    # WhiteNoise warns of a missing folder, and warnings are errors here.
+    os.mkdir(os.path.join(folder, "static"))
     os.environ["REDIS_URL"] = _stack.enter_context(servers.redis_server())
     if os.environ.get("BERTH_TEST_DB") == "postgres":
         os.environ["DATABASE_URL"] = _stack.enter_context(servers.postgres_server())
