@@ -1,5 +1,7 @@
 """A small control plane over real HTTP for tests of the host: obeys the shapes, or misbehaves."""
 
+import contextlib
+import socket
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -53,7 +55,7 @@ class ControlPlaneDouble:
         self.received: list[Report] = []
         self.plans_asked = 0
         self.rejected_ids: set[str] = set()
-        self._server: ThreadingHTTPServer | None = None
+        self._server: _Server | None = None
 
     @property
     def url(self) -> str:
@@ -73,9 +75,7 @@ class ControlPlaneDouble:
         class Handler(_Handler):
             double = plane
 
-        ThreadingHTTPServer.allow_reuse_address = True
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", self.port), Handler)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def down(self) -> None:
@@ -83,6 +83,7 @@ class ControlPlaneDouble:
         if server:
             server.shutdown()
             server.server_close()
+            server.hang_up()
 
     def plan(self) -> Plan:
         return Plan(
@@ -109,6 +110,28 @@ class ControlPlaneDouble:
 
     def find(self, kind: str) -> Report | None:
         return next((report for report in self.reports if report.kind == kind), None)
+
+
+class _Server(ThreadingHTTPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, *arguments: object) -> None:
+        self._connections: set[socket.socket] = set()
+        super().__init__(*arguments)
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def hang_up(self) -> None:
+        """Ends the kept-alive connections too, as a server that is gone would."""
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, *_: object) -> None:
+        """Clients may go away at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -99,13 +99,14 @@ class SimHost:
 
     def worker(self, url: str, *, redis_url: str = "") -> "subprocess.Popen[bytes]":
         """``berth-host run`` as a process of its own; killed when the test ends."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "workers.host", "run"],
-            cwd=ROOT,
-            env=self.environment(url, redis_url=redis_url),
-            stdout=(self.root / "worker.log").open("ab"),
-            stderr=subprocess.STDOUT,
-        )
+        with (self.root / "worker.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "workers.host", "run"],
+                cwd=ROOT,
+                env=self.environment(url, redis_url=redis_url),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
         self._workers.append(process)
         return process
 
@@ -127,6 +128,10 @@ class SimHost:
         if state is None:
             raise AssertionError("the gate cannot be read")
         return state
+
+    def granted(self, person: str, index: int = 0) -> bool:
+        """Whether the gate names the person; also before the first look everybody may open it."""
+        return self.simulated.users()[person] in self.gate(index).uids
 
     def may_open(self, person: str, index: int = 0) -> bool:
         state = self.gate(index)

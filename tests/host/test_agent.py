@@ -14,7 +14,7 @@ def test_a_device_opens_for_its_person_at_the_start_and_closes_at_the_end(sim, p
 
     until(lambda: not sim.gate(0).group_open and not sim.gate(1).group_open)
     assert not sim.may_open("alice")
-    until(lambda: sim.may_open("alice"))
+    until(lambda: sim.granted("alice"))
     assert start <= real_now() < end
     assert not sim.may_open("bob")
     assert not sim.may_open("alice", index=1)
@@ -30,7 +30,7 @@ def test_a_device_opens_for_its_person_at_the_start_and_closes_at_the_end(sim, p
 def test_an_intruder_is_reported_warned_and_stopped_while_the_holder_lives_on(sim, plane):
     plane.grants = (grant(sim.uuids[0], "alice"),)
     sim.agent(plane.url)
-    until(lambda: sim.may_open("alice"))
+    until(lambda: sim.granted("alice"))
     mine, other = sim.job("alice"), sim.job("bob")
 
     until(lambda: not is_alive(other))
@@ -47,7 +47,7 @@ def test_a_job_that_ignores_sigterm_is_signalled_at_once_on_release_and_killed_a
 ):
     plane.grants = (grant(sim.uuids[0], "alice"),)
     sim.agent(plane.url)
-    until(lambda: sim.may_open("alice"))
+    until(lambda: sim.granted("alice"))
     stubborn = sim.job("alice", profile="ignore-term")
     until(lambda: any(stubborn in _pids(samples) for samples in plane.samples))
 
@@ -83,7 +83,7 @@ def test_the_next_person_waits_until_nobody_foreign_is_on_the_device(sim, plane)
     sim.agent(plane.url)
     stubborn = sim.job("alice", profile="ignore-term")
 
-    until(lambda: sim.may_open("bob"))
+    until(lambda: sim.granted("bob"))
 
     assert not is_alive(stubborn)
     delayed = until(lambda: plane.find("delayed"))
