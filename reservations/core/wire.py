@@ -43,6 +43,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base: immutable, fields by name, defaults left out on the wire; unknown fields are ignored."""
 
 
+# Always on the wire, unlike other defaults: the receiver may have another one.
+_VERSION = msgspec.field(default_factory=lambda: VERSION)
+
+
 class Grant(Shape, frozen=True, kw_only=True):
     """A person's right to use one device from ``start`` (in) to ``end`` (out)."""
 
@@ -86,7 +90,7 @@ class Plan(Shape, frozen=True, kw_only=True):
     ``epoch`` changes only when an operator has restored an older database on purpose.
     """
 
-    wire: int = VERSION
+    wire: int = _VERSION
     host: str
     epoch: Id
     etag: str
@@ -115,7 +119,7 @@ class DeviceInfo(Shape, frozen=True, kw_only=True):
 class Inventory(Shape, frozen=True, kw_only=True):
     """Body of ``PUT /api/v1/agent/inventory``: every device that the host sees now."""
 
-    wire: int = VERSION
+    wire: int = _VERSION
     agent_version: Annotated[str, msgspec.Meta(max_length=32)]
     devices: Annotated[tuple[DeviceInfo, ...], msgspec.Meta(max_length=MAX_DEVICES_PER_HOST)]
 
@@ -168,7 +172,7 @@ class HealthProblem(Shape, frozen=True, kw_only=True):
 class Samples(Shape, frozen=True, kw_only=True):
     """Body of ``POST /api/v1/agent/samples``: the newest reading of each device; the heartbeat."""
 
-    wire: int = VERSION
+    wire: int = _VERSION
     at: Instant
     agent_version: Annotated[str, msgspec.Meta(max_length=32)]
     # The mode the agent acts in: a local file may have tightened the plan's.
@@ -230,7 +234,7 @@ class Report(Shape, frozen=True, kw_only=True):
 class Reports(Shape, frozen=True, kw_only=True):
     """Body of ``POST /api/v1/agent/reports``."""
 
-    wire: int = VERSION
+    wire: int = _VERSION
     reports: Annotated[tuple[Report, ...], msgspec.Meta(max_length=MAX_REPORTS_PER_BATCH)]
 
 
