@@ -5,16 +5,18 @@ A sweep over the edges of those spans visits every start that can be the earlies
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from reservations.core.period import Period, merged, next_on_grid
 
 Busy = Mapping[str, Sequence[Period]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Candidate:
     """A device that would do, by its UUID."""
 
@@ -39,7 +41,7 @@ class Slot:
     devices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class _Opening:
     """A gap of one device in which the slot can begin anywhere from ``first`` to ``last``."""
 
@@ -56,19 +58,9 @@ def earliest(
 
     ``busy`` maps a device to its busy periods in any order; a missing device is free.
     """
-    openings = sorted(_openings(busy, request, after, horizon), key=lambda one: one.first)
     found: list[Slot] = []
-    open_now: list[tuple[datetime, int, _Opening]] = []
-    for number, opening in enumerate(openings):
-        heapq.heappush(open_now, (opening.last, number, opening))
-        if number + 1 < len(openings) and openings[number + 1].first == opening.first:
-            continue
-        start = opening.first
-        while open_now[0][0] < start:
-            heapq.heappop(open_now)
-        if len(open_now) < request.count:
-            continue
-        if chosen := _best_fit([one for _, _, one in open_now], request):
+    for start, openings in _starts(sorted(_openings(busy, request, after, horizon)), request):
+        if chosen := _best_fit(openings, request):
             found.append(Slot(Period(start, start + request.duration), chosen))
             if len(found) == limit:
                 break
@@ -112,6 +104,31 @@ def earliest_until(
     best = min(choices, key=lambda choice: choice[-1].first)
     devices = tuple(sorted(one.candidate.device for one in best))
     return Slot(Period(best[-1].first, end), devices)
+
+
+def _starts(
+    openings: Sequence[_Opening], request: SlotRequest
+) -> Iterator[tuple[datetime, list[_Opening]]]:
+    """Each start at which enough devices are open on one host (or at all), with those open then."""
+    open_now: list[tuple[datetime, _Opening]] = []
+    on_host: Counter[str] = Counter()
+    for start, beginning in groupby(openings, key=lambda one: one.first):
+        while open_now and open_now[0][0] < start:
+            _, closed = heapq.heappop(open_now)
+            on_host[closed.candidate.host] -= 1
+        grown: set[str] = set()
+        for opening in beginning:
+            heapq.heappush(open_now, (opening.last, opening))
+            on_host[opening.candidate.host] += 1
+            grown.add(opening.candidate.host)
+        # Only a host that has just won a device can be the earliest; the others were offered before.
+        enough = (
+            any(on_host[host] >= request.count for host in grown)
+            if request.same_host
+            else len(open_now) >= request.count
+        )
+        if enough:
+            yield start, [opening for _, opening in open_now]
 
 
 def _openings(

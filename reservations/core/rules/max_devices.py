@@ -37,7 +37,7 @@ class MaxDevices:
         return Objection(
             self.terms.name,
             f"{self._whose(request)} would hold {counted(usage.used + usage.asked, 'devices')} at "
-            f"once ({plain(usage.used)} booked already); at most {plain(usage.limit)} are allowed.",
+            f"once ({plain(usage.used)} booked already); the limit is {plain(usage.limit)}.",
             {"limit": usage.limit, "held": usage.used, "asked": usage.asked},
         )
 

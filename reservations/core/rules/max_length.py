@@ -34,7 +34,7 @@ class MaxLength:
             return None
         return Objection(
             self.terms.name,
-            f"This booking lasts {_length(usage.asked)}; at most {_length(usage.limit)} are allowed.",
+            f"This booking lasts {_length(usage.asked)}; the limit is {_length(usage.limit)}.",
             {"limit_hours": usage.limit, "asked_hours": usage.asked},
         )
 
