@@ -79,3 +79,14 @@ def booking(
 
 def rule(kind: str, limit: float, **fields: Any) -> Rule:
     return Rule.objects.create(**{"name": f"rule{next(_serial)}", **fields}, kind=kind, limit=limit)
+
+
+def person(username: str | None = None, **fields: Any) -> User:
+    """Somebody who can book: with an account on every host."""
+    made = user(username, **fields)
+    account(made)
+    return made
+
+
+def actor(of: User, *, source: str = "web") -> Actor:
+    return Actor.of(of, source=source)
