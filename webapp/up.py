@@ -97,7 +97,7 @@ def _run(data: Path) -> int:
         _prepare(data)
         for part in [*_site_parts(port), *_host_parts(data, port)]:
             supervisor.start(part)
-        _wait_until(lambda: _hosts_report(port), supervisor)
+        _wait_until(lambda: _is_ready(port), supervisor)
         _manage("demo", "--bookings")
         _print_welcome(port, time.monotonic() - began)
         while True:
@@ -238,16 +238,16 @@ def _health(port: int) -> dict[str, Any]:
     try:
         connection.request("GET", "/healthz")
         answer = connection.getresponse()
-        return {"status": answer.status, **json.loads(answer.read())}
+        return {**json.loads(answer.read()), "http": answer.status}
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return {"status": 0, "error": str(error)}
+        return {"http": 0, "error": str(error)}
     finally:
         connection.close()
 
 
-def _hosts_report(port: int) -> bool:
+def _is_ready(port: int) -> bool:
     health = _health(port)
-    return health["status"] == 200 and not health.get("degraded")
+    return health["http"] == 200 and not health["silent_hosts"]
 
 
 def _manage(*arguments: str) -> None:

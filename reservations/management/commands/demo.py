@@ -69,8 +69,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["bookings"]:
             for name in HOSTS:
-                host = Host.objects.get(name=name)
-                hosts.enable_devices(host, None, actor=BERTH, now=clock.now())
+                _enable(Host.objects.get(name=name))
             for story in STORIES:
                 _tell(story, now=clock.now())
             return
@@ -117,6 +116,16 @@ def _host(name: str, how: dict[str, Any]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(token + "\n")
+
+
+def _enable(host: Host) -> None:
+    """Make the host's devices bookable, once its agent has said which it has."""
+    for _ in range(60):
+        if host.devices.exists():
+            hosts.enable_devices(host, None, actor=BERTH, now=clock.now())
+            return
+        time.sleep(0.5)  # noqa: TID251 -- a set-up command that waits for an agent
+    raise CommandError(f"{host.name} did not report its devices within 30 s")
 
 
 def _tell(story: Story, *, now: datetime) -> None:
