@@ -73,16 +73,15 @@ def numbers_of(paths: Iterable[str]) -> frozenset[int]:
 class DescriptorScan:
     """Repeated scans, made cheap by remembering processes that hold none of the devices.
 
-    Such a process can gain one only by opening it, so nothing is remembered of people who may, and
-    everything is forgotten when that changes. What is inherited or passed on meanwhile is found by
-    the full scan that the caller asks for now and then.
+    Such a process can gain one only by opening it, so nothing is remembered of people who may. What
+    is inherited or passed on meanwhile is found by the full scan that the caller asks for at times.
     """
 
     def __init__(self, proc: Path, only_uids: frozenset[int] | None = None) -> None:
         self._proc = proc
         self._only_uids = only_uids
         self._clean: set[tuple[int, int, int]] = set()
-        self._scope: tuple[frozenset[int], frozenset[int] | None] | None = None
+        self._numbers: frozenset[int] = frozenset()
 
     def find(
         self, numbers: frozenset[int], *, may_open: frozenset[int] | None
@@ -91,18 +90,19 @@ class DescriptorScan:
 
         ``may_open``: the uids that can open any of them now; None when that may be anybody.
         """
-        if self._scope != (numbers, may_open):
+        if self._numbers != numbers:
             self.forget()
-            self._scope = (numbers, may_open)
+            self._numbers = numbers
         found, clean = {}, set()
         for pid, key in self._processes() if numbers else ():
-            if key in self._clean:
+            locked_out = may_open is not None and key[2] not in may_open
+            if locked_out and key in self._clean:
                 clean.add(key)
                 continue
             held = numbers & held_numbers(pid, self._proc)
             if held:
                 found[pid] = held
-            elif may_open is not None and key[2] not in may_open:
+            elif locked_out:
                 clean.add(key)
         self._clean = clean
         return found
