@@ -18,23 +18,22 @@ FILES = {
 class _NpmStorage(FileSystemStorage):
     """Opens a file of a package by the shorter name under which it is served."""
 
+    # collectstatic puts what a storage lists below its prefix.
+    prefix = "npm"
+
     def path(self, name: str) -> str:
         return super().path(FILES.get(name.replace("\\", "/"), name))
 
 
 class NpmFinder(BaseFinder):
-    prefix = "npm"
-
     def __init__(self) -> None:
         self.storage = _NpmStorage(location=settings.NODE_MODULES)
-        # collectstatic puts what the storage lists below this prefix.
-        self.storage.prefix = self.prefix
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        name = path.removeprefix(f"{self.prefix}/")
+        name = path.removeprefix(f"{self.storage.prefix}/")
         found = name != path and name in FILES and self.storage.exists(name)
         if find_all:
             return [self.storage.path(name)] if found else []

@@ -45,6 +45,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "webapp.middleware.content_security_policy",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -54,6 +55,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "webapp.middleware.persons_zone_and_language",
 ]
 ROOT_URLCONF = "webapp.urls"
 ASGI_APPLICATION = "webapp.asgi.application"
@@ -101,6 +103,7 @@ AUTH_USER_MODEL = "reservations.User"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
+ACCOUNT_ADAPTER = "webapp.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
@@ -119,7 +122,10 @@ SITE_TIME_ZONE = env.text("SITE_TIME_ZONE", "UTC")
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA / "static"
 NODE_MODULES = ROOT / "node_modules"
-STATICFILES_DIRS = []
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "webapp.finders.NpmFinder",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "webapp.storage.StaticStorage"},
@@ -140,9 +146,7 @@ SHOW_OWNERS = env.flag("SHOW_OWNERS", default=True)
 
 # REST: requests a minute, per person and per address without a credential, in each web process.
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 6_000, minimum=1)
-API_ANONYMOUS_REQUESTS_PER_MINUTE = env.integer(
-    "API_ANONYMOUS_REQUESTS_PER_MINUTE", 120, minimum=1
-)
+API_ANONYMOUS_REQUESTS_PER_MINUTE = env.integer("API_ANONYMOUS_REQUESTS_PER_MINUTE", 120, minimum=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "reservations.api.errors.handle",

@@ -1,3 +1,26 @@
-from django.urls import URLPattern, URLResolver
+"""Addresses: pages here, sign-in by allauth, everything for machines in reservations/api."""
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+
+# Also registers the converter "key".
+from reservations.api import urls as api
+from webapp import health
+from webapp.pages import bookings, live, timeline
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", timeline.page, name="timeline"),
+    path("live/", live.page, name="live"),
+    path("bookings/", bookings.mine, name="bookings"),
+    path("bookings/new/", bookings.new, name="book"),
+    path("bookings/<key:booking_id>/", bookings.detail, name="booking"),
+    path("bookings/<key:booking_id>/extend/", bookings.extend, name="booking-extend"),
+    path("bookings/<key:booking_id>/release/", bookings.release, name="booking-release"),
+    path("bookings/<key:booking_id>/cancel/", bookings.cancel, name="booking-cancel"),
+    path("accounts/", include("allauth.account.urls")),
+    path("admin/", admin.site.urls),
+    path("livez", health.livez, name="livez"),
+    path("healthz", health.healthz, name="healthz"),
+    path("api/v1/agent/", include("reservations.api.agent")),
+    path("", include(api)),
+]

@@ -16,7 +16,9 @@ UNKNOWN_PATH = 4404
 
 
 class SignedInConsumer(AsyncWebsocketConsumer):
-    """Accepts people who are signed in; says "ping" when there is nothing else to say."""
+    """Accepts people who are signed in, and tells them regularly that they are connected."""
+
+    person: User
 
     async def connect(self) -> None:
         self.tasks: list[asyncio.Task[None]] = []

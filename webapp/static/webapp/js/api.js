@@ -1,5 +1,7 @@
 // The only way to the REST interface: session and CSRF, JSON, problems as exceptions.
 
+/** @import { Row } from "./store.js" */
+
 /**
  * @typedef {object} Slot
  * @property {string[]} devices
@@ -26,7 +28,7 @@
  * @property {Blocker[]} [blockers]
  * @property {Slot[]} [alternatives]
  * @property {Objection[]} [objections]
- * @property {import("./store.js").Row} [booking] the current state, when ours was stale
+ * @property {Row} [booking] the current state, when ours was stale
  */
 
 export class ApiProblem extends Error {

@@ -7,12 +7,13 @@ import { now, t, words } from "./page.js";
 import { toast } from "./toast.js";
 import { sentences, slotText } from "./verdict.js";
 
-/** @typedef {import("./timeline.js").Draft} Draft */
-/** @typedef {import("./store.js").Booking} Booking */
+/** @import { Slot } from "./api.js" */
+/** @import { Booking } from "./store.js" */
+/** @import { Draft, Timeline } from "./timeline.js" */
 
 export class Changes {
   /**
-   * @param {import("./timeline.js").Timeline} timeline
+   * @param {Timeline} timeline
    * @param {(uuid: string) => string} nameOf
    */
   constructor(timeline, nameOf) {
@@ -75,7 +76,7 @@ export class Changes {
     });
   }
 
-  /** @param {number} id @param {import("./api.js").Slot} slot */
+  /** @param {number} id @param {Slot} slot */
   moveTo(id, slot) {
     const booking = this.store.get(id);
     const place = { devices: slot.devices, from: Date.parse(slot.start), to: Date.parse(slot.end) };

@@ -2,20 +2,23 @@
 // lost by an error; a repeated submit of the same wish carries the same key, so it books once.
 
 import { ApiProblem, call, iso } from "./api.js";
+import { snapUp } from "./axis.js";
 import { debounced, find, make } from "./dom.js";
-import { now, t, words } from "./page.js";
+import { config, now, t, words } from "./page.js";
 import { good, refusal } from "./verdict.js";
 import { WallField } from "./wallfield.js";
 import { durationText, HOUR } from "./zoned.js";
 
-/** @typedef {import("./timeline.js").Draft} Draft */
-/** @typedef {import("./timeline-rows.js").HostRow} HostRow */
-/** @typedef {import("./api.js").Slot} Slot */
+/** @import { Slot } from "./api.js" */
+/** @import { Row } from "./store.js" */
+/** @import { HostRow } from "./timeline-rows.js" */
+/** @import { Draft } from "./timeline.js" */
+/** @import { Finding } from "./verdict.js" */
 
 /**
  * @typedef {object} Events
  * @property {(draft: Draft | null, pending: boolean) => void} onDraft the draft changed, or is gone
- * @property {(row: import("./store.js").Row) => void} onBooked
+ * @property {(row: Row) => void} onBooked
  */
 
 const TYPING_MS = 250;
@@ -120,7 +123,8 @@ export class BookDialog {
   /** @param {number} duration */
   setDuration(duration) {
     if (this.start.at === null) return;
-    this.end.set(this.start.at + duration);
+    // A slot that begins now ends on the grid like every other.
+    this.end.set(snapUp(this.start.at + duration, config.grid_s * 1_000));
     this.changed();
   }
 
@@ -160,7 +164,7 @@ export class BookDialog {
     return reversed ? [make("div", { class: "note bad", text: t("end_before_start") })] : [];
   }
 
-  /** @param {import("./verdict.js").Finding & { free: boolean }} found */
+  /** @param {Finding & { free: boolean }} found */
   show(found) {
     const clear = found.free && !found.objections?.length;
     this.verdict.replaceChildren(
@@ -249,7 +253,7 @@ function signInLink() {
   });
 }
 
-/** The calendar row of a whole booking: devices by UUID. @param {any} booking @returns {import("./store.js").Row} */
+/** The calendar row of a whole booking: devices by UUID. @param {any} booking @returns {Row} */
 export function rowOf(booking) {
   return { ...booking, devices: booking.devices.map((/** @type {any} */ one) => one.uuid ?? one) };
 }

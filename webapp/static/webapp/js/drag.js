@@ -6,10 +6,9 @@ import { closest } from "./dom.js";
 import { between, drafted, editable, pulled } from "./gesture.js";
 import { now } from "./page.js";
 
-/** @typedef {import("./timeline.js").Timeline} Timeline */
-/** @typedef {import("./timeline.js").Draft} Draft */
-/** @typedef {import("./store.js").Booking} Booking */
-/** @typedef {import("./gesture.js").Grip} Grip */
+/** @import { Grip } from "./gesture.js" */
+/** @import { Booking } from "./store.js" */
+/** @import { Draft, Timeline } from "./timeline.js" */
 
 /**
  * @typedef {object} Outcomes

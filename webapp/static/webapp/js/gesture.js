@@ -2,6 +2,8 @@
 
 import { snap, snapDown, snapUp } from "./axis.js";
 
+/** @import { Booking } from "./store.js" */
+
 /** @typedef {{ from: number, to: number }} Span */
 /** @typedef {"move" | "start" | "end"} Grip */
 /** @typedef {"all" | "end" | "none"} Editable */
@@ -38,7 +40,7 @@ export function pulled({ from, to }, { grip, delta, grid, now }) {
 
 /**
  * What this person may change of a booking now, as far as a calendar row tells; the server decides.
- * @param {import("./store.js").Booking} booking
+ * @param {Booking} booking
  * @param {{ username: string, operator: boolean }} me
  * @param {number} now
  * @returns {Editable}

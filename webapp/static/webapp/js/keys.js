@@ -9,9 +9,9 @@ import { between, editable, pulled } from "./gesture.js";
 import { now } from "./page.js";
 import { HOUR } from "./zoned.js";
 
-/** @typedef {import("./timeline.js").Timeline} Timeline */
-/** @typedef {import("./timeline.js").Draft} Draft */
-/** @typedef {import("./store.js").Booking} Booking */
+/** @import { Outcomes } from "./drag.js" */
+/** @import { Booking } from "./store.js" */
+/** @import { Draft, Timeline } from "./timeline.js" */
 
 // A change is sent once the keys have rested this long, not at every step.
 const REST_MS = 600;
@@ -19,7 +19,7 @@ const REST_MS = 600;
 /**
  * @param {Timeline} timeline
  * @param {number} grid ms
- * @param {import("./drag.js").Outcomes & { onDelete: (booking: Booking) => void }} outcomes
+ * @param {Outcomes & { onDelete: (booking: Booking) => void }} outcomes
  */
 export function attachKeys(timeline, grid, outcomes) {
   const nudges = nudger(timeline, grid, outcomes);
@@ -38,7 +38,7 @@ export function attachKeys(timeline, grid, outcomes) {
  * @param {KeyboardEvent} event
  * @param {Booking} booking
  * @param {ReturnType<typeof nudger>} nudges
- * @param {import("./drag.js").Outcomes & { onDelete: (booking: Booking) => void }} outcomes
+ * @param {Outcomes & { onDelete: (booking: Booking) => void }} outcomes
  */
 function onBooking(event, booking, nudges, outcomes) {
   const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -59,7 +59,7 @@ function onBooking(event, booking, nudges, outcomes) {
  * Collects steps on one booking and sends their sum.
  * @param {Timeline} timeline
  * @param {number} grid
- * @param {import("./drag.js").Outcomes} outcomes
+ * @param {Outcomes} outcomes
  */
 function nudger(timeline, grid, outcomes) {
   /** @type {{ booking: Booking, change: Draft } | null} */
@@ -99,7 +99,7 @@ function nudger(timeline, grid, outcomes) {
  * @param {Timeline} timeline
  * @param {number} grid
  * @param {HTMLElement} lane
- * @param {import("./drag.js").Outcomes} outcomes
+ * @param {Outcomes} outcomes
  */
 function onLane(event, timeline, grid, lane, outcomes) {
   const device = lane.dataset.device ?? "";

@@ -4,8 +4,11 @@ import { labelStep } from "./axis.js";
 import { make } from "./dom.js";
 import { words } from "./page.js";
 
-/** Draw hours and days as wide as there is room for. @param {import("./timeline.js").Timeline} timeline */
-export function drawAxis({ axis, labels, grid }) {
+/** @import { Timeline } from "./timeline.js" */
+
+/** Draw hours and days as wide as there is room for. @param {Timeline} timeline */
+export function drawAxis(timeline) {
+  const { axis, labels, grid } = timeline;
   if (!axis || !labels || !grid) return;
   const step = labelStep(labels.clientWidth / axis.hours);
   const ticks = axis.ticks().filter((tick) => tick.repeated || tick.hour % step === 0);
@@ -37,6 +40,7 @@ export function drawAxis({ axis, labels, grid }) {
       return line;
     }),
   );
+  timeline.moveNow();
 }
 
 /** @param {number} fraction */

@@ -16,6 +16,11 @@ import { toast } from "./toast.js";
 import { View } from "./view.js";
 import { dayOf, HOUR, MINUTE, offsetOf } from "./zoned.js";
 
+/** @import { Slot } from "./api.js" */
+/** @import { Booking } from "./store.js" */
+/** @import { Verdict } from "./timeline-rows.js" */
+/** @import { Draft } from "./timeline.js" */
+
 const DEFAULT_MS = 2 * HOUR;
 const snapStep = Math.max(config.grid_s * 1_000, 15 * MINUTE);
 
@@ -91,15 +96,13 @@ function zoneText(at) {
 }
 
 const outcomes = {
-  onDraft: (/** @type {import("./timeline.js").Draft} */ draft) => dialog.open(draft, view.all),
-  onChange: (
-    /** @type {import("./store.js").Booking} */ booking,
-    /** @type {import("./timeline.js").Draft} */ change,
-  ) => changes.move(booking, change),
-  onOpen: (/** @type {import("./store.js").Booking} */ booking) => {
+  onDraft: (/** @type {Draft} */ draft) => dialog.open(draft, view.all),
+  onChange: (/** @type {Booking} */ booking, /** @type {Draft} */ change) =>
+    changes.move(booking, change),
+  onOpen: (/** @type {Booking} */ booking) => {
     location.href = `/bookings/${booking.id}/`;
   },
-  onDelete: (/** @type {import("./store.js").Booking} */ booking) => changes.giveUp(booking),
+  onDelete: (/** @type {Booking} */ booking) => changes.giveUp(booking),
 };
 attachDrag(timeline, snapStep, outcomes);
 attachKeys(timeline, snapStep, outcomes);
@@ -131,14 +134,14 @@ find("#next-free", HTMLButtonElement).addEventListener("click", async (event) =>
   }
 });
 
-/** @param {import("./api.js").Slot} slot */
+/** @param {Slot} slot */
 function openSlot(slot) {
   const from = Date.parse(slot.start);
   if (!axisOfView().contains(from)) view.go(dayOf(from, words.zone));
   dialog.open({ devices: slot.devices, from, to: Date.parse(slot.end) }, view.all);
 }
 
-/** @type {Map<string, import("./timeline-rows.js").Verdict>} the newest of each device */
+/** @type {Map<string, Verdict>} the newest of each device */
 const verdicts = new Map();
 
 const calendarStale = showStale("calendar");

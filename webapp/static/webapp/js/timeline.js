@@ -10,17 +10,21 @@ import { drawAxis } from "./timeline-axis.js";
 import { hostHead, nameCell, showVerdict } from "./timeline-rows.js";
 import { durationText } from "./zoned.js";
 
-/** @typedef {import("./store.js").Booking} Booking */
-/** @typedef {import("./timeline-rows.js").HostRow} HostRow */
+/** @import { Axis } from "./axis.js" */
+/** @import { Booking, Store } from "./store.js" */
+/** @import { DeviceRow, HostRow, Verdict } from "./timeline-rows.js" */
+
 /** @typedef {{ devices: string[], from: number, to: number }} Draft */
 /** @typedef {Draft & { how: "dragging" | "pending", blocked: boolean }} Proposal */
 
+// Around the circle, without the blue of one's own bookings.
+const HUES = Array.from({ length: 26 }, (_, step) => (290 + step * 12) % 360);
 const SMALLEST_PIXELS_PER_HOUR = { 1: 14, 3: 10, 7: 6 };
 
 export class Timeline {
   /**
    * @param {HTMLElement} root
-   * @param {import("./store.js").Store} store
+   * @param {Store} store
    * @param {{ username: string, operator: boolean }} me
    */
   constructor(root, store, me) {
@@ -41,7 +45,7 @@ export class Timeline {
     new ResizeObserver(() => this.axis && drawAxis(this)).observe(root);
   }
 
-  /** @param {import("./axis.js").Axis} axis @param {HostRow[]} hosts */
+  /** @param {Axis} axis @param {HostRow[]} hosts */
   show(axis, hosts) {
     this.axis = axis;
     this.hosts = hosts;
@@ -72,7 +76,7 @@ export class Timeline {
     this.draw();
   }
 
-  /** @param {import("./timeline-rows.js").DeviceRow} device */
+  /** @param {DeviceRow} device */
   row(device) {
     const lane = make("div", {
       class: "tl-lane",
@@ -155,7 +159,8 @@ export class Timeline {
     };
     const names = Object.entries(classes).filter(([, on]) => on);
     box.className = ["bk", ...names.map(([name]) => name)].join(" ");
-    box.style.setProperty("--hue", String(hueOf(booking.owner?.username ?? "")));
+    if (mine) box.style.removeProperty("--hue");
+    else box.style.setProperty("--hue", String(hueOf(booking.owner?.username ?? "")));
     const who = this.whoOf(booking);
     const span = words.span(place.from, place.to);
     box.replaceChildren(
@@ -236,6 +241,17 @@ export class Timeline {
     this.nowLine.style.left = this.nowLabel.style.left = left;
     this.nowLabel.textContent = words.clock.format(present);
     this.nowLabel.classList.toggle("flip", this.axis.fraction(present) > 0.94);
+    this.clearUnderNow(hidden);
+  }
+
+  /** Labels that the present time would cover make way. @param {boolean} hidden */
+  clearUnderNow(hidden) {
+    if (!this.labels || !this.nowLabel) return;
+    const covered = this.nowLabel.getBoundingClientRect();
+    for (const label of this.labels.querySelectorAll("i")) {
+      const { left, right } = label.getBoundingClientRect();
+      label.classList.toggle("covered", !hidden && left < covered.right && covered.left < right);
+    }
   }
 
   /** What a minute changes: the now line, and bookings that are past. */
@@ -244,7 +260,7 @@ export class Timeline {
     for (const id of this.drawn.keys()) this.drawOne(id);
   }
 
-  /** @param {string} device @param {import("./timeline-rows.js").Verdict} verdict */
+  /** @param {string} device @param {Verdict} verdict */
   setVerdict(device, verdict) {
     showVerdict(this.root, device, verdict);
   }
@@ -275,9 +291,9 @@ export class Timeline {
   }
 }
 
-/** The same colour for the same person, everywhere. @param {string} name */
+/** The same colour for the same person, everywhere; never the blue of one's own bookings. @param {string} name */
 function hueOf(name) {
-  let hash = 7;
-  for (const letter of name) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 9973;
-  return (hash * 47) % 360;
+  let hash = 2166136261;
+  for (const letter of name) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 16777619) >>> 0;
+  return HUES[(hash >>> 8) % HUES.length];
 }

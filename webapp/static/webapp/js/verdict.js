@@ -4,9 +4,7 @@
 import { make } from "./dom.js";
 import { now, t, words } from "./page.js";
 
-/** @typedef {import("./api.js").Slot} Slot */
-/** @typedef {import("./api.js").Blocker} Blocker */
-/** @typedef {import("./api.js").Objection} Objection */
+/** @import { Blocker, Objection, Slot } from "./api.js" */
 
 /**
  * What a dry run or a refusal tells.

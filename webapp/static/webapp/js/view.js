@@ -4,8 +4,9 @@ import { find, make } from "./dom.js";
 import { config, now, t, words } from "./page.js";
 import { addDays, dayOf } from "./zoned.js";
 
-/** @typedef {import("./timeline-rows.js").HostRow} HostRow */
-/** @typedef {import("./timeline-rows.js").DeviceRow} DeviceRow */
+/** @import { Axis } from "./axis.js" */
+/** @import { Store } from "./store.js" */
+/** @import { DeviceRow, HostRow, Verdict } from "./timeline-rows.js" */
 
 const PHONE = "(max-width: 640px)";
 
@@ -108,8 +109,8 @@ export class View {
 
   /**
    * The rows to draw.
-   * @param {import("./store.js").Store} store
-   * @param {import("./axis.js").Axis} axis
+   * @param {Store} store
+   * @param {Axis} axis
    * @returns {HostRow[]}
    */
   hosts(store, axis) {
@@ -136,7 +137,7 @@ export class View {
 
   /**
    * A host is silent when nothing is known of any of its devices.
-   * @param {Map<string, import("./timeline-rows.js").Verdict>} verdicts
+   * @param {Map<string, Verdict>} verdicts
    */
   noteSilence(verdicts) {
     const before = [...this.silent.keys()].join();

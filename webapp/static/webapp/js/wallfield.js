@@ -53,7 +53,8 @@ export class WallField {
   /** @param {string} fault */
   say(fault) {
     this.note.textContent = fault;
-    this.input.setAttribute("aria-invalid", fault ? "true" : "false");
+    if (fault) this.input.setAttribute("aria-invalid", "true");
+    else this.input.removeAttribute("aria-invalid");
   }
 
   /** @param {number[]} found */

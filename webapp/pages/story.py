@@ -1,0 +1,159 @@
+"""Tells the audit trail of a booking: one sentence for each entry, with its time."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
+
+from reservations.models import AuditEntry
+from webapp import walltime
+
+Tone = Literal["good", "plain", "warn", "bad"]
+
+
+@dataclass(frozen=True)
+class Line:
+    at: datetime
+    text: str
+    tone: Tone
+    why: str = ""
+    late: str = ""
+
+
+def told(entry: AuditEntry, *, zone: ZoneInfo) -> Line:
+    text = _SENTENCES[entry.verb](_Facts(entry, zone)) if entry.verb in _SENTENCES else entry.verb
+    return Line(
+        at=entry.at,
+        text=text,
+        tone=_TONES.get(entry.verb, "plain"),
+        why=entry.why,
+        late=_latency(entry),
+    )
+
+
+class _Facts:
+    """What sentences are made of."""
+
+    def __init__(self, entry: AuditEntry, zone: ZoneInfo) -> None:
+        self._entry = entry
+        self._zone = zone
+        self.after: Mapping[str, Any] = entry.after or {}
+        self.before: Mapping[str, Any] = entry.before or {}
+
+    @property
+    def who(self) -> str:
+        return self._entry.actor.name if self._entry.actor else self._entry.actor_label
+
+    @property
+    def where(self) -> str:
+        device = self._entry.device
+        return f"{device.name} ({device.host.name})" if device else _("the device")
+
+    @property
+    def person(self) -> str:
+        return str(self.after.get("unix_name") or _("somebody"))
+
+    @property
+    def processes(self) -> str:
+        pids = self.after.get("pids") or []
+        return ", ".join(str(pid) for pid in pids[:8])
+
+    def span(self, values: Mapping[str, Any]) -> str:
+        start, end = _instant(values.get("start")), _instant(values.get("end"))
+        return walltime.span_text(start, end, self._zone) if start and end else ""
+
+    @property
+    def end(self) -> str:
+        end = _instant(self.after.get("end"))
+        if end is None:
+            return ""
+        return f"{walltime.day_text(end, self._zone)} {walltime.time_text(end, self._zone)}"
+
+
+def _instant(value: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _moved(facts: _Facts) -> str:
+    before, after = facts.span(facts.before), facts.span(facts.after)
+    if before and after and before != after:
+        return _("%(who)s moved it from %(before)s to %(after)s.") % {
+            "who": facts.who,
+            "before": before,
+            "after": after,
+        }
+    return _("%(who)s changed it.") % {"who": facts.who}
+
+
+def _extended(facts: _Facts) -> str:
+    return _("%(who)s extended it until %(end)s.") % {"who": facts.who, "end": facts.end}
+
+
+def _sentence(text: str) -> Callable[[_Facts], str]:
+    def sentence(facts: _Facts) -> str:
+        values = {"who": facts.who, "person": facts.person, "where": facts.where}
+        return _(text) % {**values, "pids": facts.processes}
+
+    return sentence
+
+
+_SENTENCES: dict[str, Callable[[_Facts], str]] = {
+    "moved": _moved,
+    "extended": _extended,
+    **{
+        verb: _sentence(text)
+        for verb, text in {
+            "booked": noop("%(who)s booked it."),
+            "released": noop("%(who)s released it."),
+            "cancelled": noop("%(who)s cancelled it."),
+            "rebound": noop("%(who)s put it on other devices."),
+            "starting": noop("It starts soon."),
+            "started": noop("The slot began."),
+            "ending": noop("It ends soon."),
+            "ended": noop("The slot ended."),
+            "opened": noop("%(where)s opened for %(person)s."),
+            "delayed": noop("%(where)s is not open yet: somebody else is still on it."),
+            "closed": noop("%(where)s closed."),
+            "warned": noop("%(person)s was warned."),
+            "intruder": noop("%(person)s used %(where)s without a booking (pid %(pids)s)."),
+            "overrun": noop("%(person)s still used %(where)s after the end (pid %(pids)s)."),
+            "signalled": noop("%(person)s's processes were asked to stop (SIGTERM, pid %(pids)s)."),
+            "killed": noop("%(person)s's processes were ended by force (pid %(pids)s)."),
+            "gone": noop("%(person)s's processes are gone from %(where)s."),
+            "stuck": noop("A process on %(where)s could not be ended; it needs attention."),
+            "no_account": noop("%(person)s is not known on the host; the device stays closed."),
+        }.items()
+    },
+}
+
+_TONES: dict[str, Tone] = {
+    "booked": "good",
+    "opened": "good",
+    "started": "good",
+    "delayed": "warn",
+    "warned": "warn",
+    "ending": "warn",
+    "intruder": "bad",
+    "overrun": "bad",
+    "signalled": "bad",
+    "killed": "bad",
+    "stuck": "bad",
+    "no_account": "bad",
+}
+
+
+def _latency(entry: AuditEntry) -> str:
+    """How long after the edge of the slot it happened: the proof that it happened in time."""
+    seconds = (entry.after or {}).get("latency_s")
+    if not isinstance(seconds, int | float):
+        return ""
+    if seconds < 1:
+        return _("%(count)d ms after the edge of the slot") % {"count": round(seconds * 1000)}
+    return _("%(count).1f s after the edge of the slot") % {"count": seconds}
