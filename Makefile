@@ -39,18 +39,18 @@ assets: node_modules/.ready
 
 .venv/ready: .venv/bin/python requirements.txt
 	@echo "Installing what Berth needs into .venv …"
-	@$(BIN)/pip install --quiet -r requirements.txt
+	@$(BIN)/pip install -qq -r requirements.txt
 	@touch $@
 
 .venv/ready-dev: .venv/ready requirements-dev.txt
 	@echo "Installing what the tests need into .venv …"
-	@$(BIN)/pip install --quiet -r requirements-dev.txt
+	@$(BIN)/pip install -qq -r requirements-dev.txt
 	@touch $@
 
 # npm is used when it is there; else Node comes from a wheel, into the same .venv.
 node_modules/.ready: package.json package-lock.json | .venv/ready
 	@echo "Installing browser assets into node_modules …"
-	@command -v npm >/dev/null || $(BIN)/pip install --quiet -r requirements-node.txt
+	@command -v npm >/dev/null || $(BIN)/pip install -qq -r requirements-node.txt
 	@PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 

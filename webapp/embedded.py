@@ -42,7 +42,7 @@ def _ensure() -> None:
     try:
         redis_command()
     except RedisMissing:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "-r", str(_REQUIREMENTS)]
+        pip = [sys.executable, "-m", "pip", "install", "-qq", "-r", str(_REQUIREMENTS)]
         subprocess.run(pip, check=True)  # noqa: S603 -- our own pinned file
 
 
