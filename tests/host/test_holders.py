@@ -1,0 +1,350 @@
+"""Who holds a device: real descriptors on the real kernel, and lists that may be wrong."""
+
+import array
+import ctypes
+import os
+import signal
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from reservations.core.enforcement import Holder
+from reservations.core.wire import ProcessUse, Sample
+from tests.host.people import Child, child, wait_for_ever
+from tests.waiting import until
+from workers.host.clock import boottime_s
+from workers.host.holders import ORPHANED_AFTER, HolderScan, Moment, Target
+from workers.host.processes import Processes
+
+ALICE, BOB, CAROL = 61001, 61002, 61003
+GPU = "GPU-a"
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+GIB = 2**30
+# Descriptors of this number can be held; the scan looks at no other uids than those of the test.
+ZERO = os.makedev(1, 5)
+pytestmark = pytest.mark.root
+
+Body = Callable[[Callable[[], None]], None]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> str:
+    for folder in (tmp_path, *tmp_path.parents):
+        if str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+    path = tmp_path / "nvidia0"
+    os.mknod(path, stat.S_IFCHR | 0o666, ZERO)
+    path.chmod(0o666)
+    return str(path)
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    made = Processes()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def scan(processes: Processes) -> HolderScan:
+    return HolderScan(processes, only_uids=frozenset({ALICE, BOB, CAROL}))
+
+
+def holding(path: str) -> Body:
+    def body(ready: Callable[[], None]) -> None:
+        os.open(path, os.O_RDWR)
+        ready()
+        wait_for_ever()
+
+    return body
+
+
+def idle(ready: Callable[[], None]) -> None:
+    ready()
+    wait_for_ever()
+
+
+def sample(*pids: int, used_bytes: int | None = None, reserved: int | None = 0) -> Sample:
+    return Sample(
+        uuid=GPU,
+        at=NOW,
+        memory_used_bytes=used_bytes,
+        memory_reserved_bytes=reserved,
+        processes=tuple(ProcessUse(pid=pid) for pid in pids),
+    )
+
+
+def look(
+    scan: HolderScan,
+    node: str,
+    reading: Sample | None,
+    *,
+    may_open: frozenset[int] | None = frozenset(),
+    at: timedelta = timedelta(0),
+    **traits: bool,
+) -> tuple[Holder, ...] | None:
+    target = Target(device=GPU, node_paths=(node,), sample=reading, **traits)
+    moment = Moment(now=NOW + at, boottime_s=boottime_s())
+    return scan.look([target], moment=moment, may_open=may_open)[GPU]
+
+
+def found(holders: tuple[Holder, ...] | None) -> dict[int, bool]:
+    """Each holder's pid, and whether it uses the device."""
+    assert holders is not None
+    return {holder.pid: holder.uses for holder in holders}
+
+
+def test_a_listed_process_with_the_device_open_is_a_holder(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as one, child(ALICE, idle):
+        (holder,) = look(scan, node, sample(one.pid)) or ()
+
+        assert (holder.pid, holder.uid, holder.uids) == (one.pid, ALICE, (ALICE, ALICE))
+        assert (holder.uses, holder.protected) == (True, None)
+        assert os.getpid() in holder.ancestors
+        assert abs(holder.started - NOW) < timedelta(seconds=10)
+
+
+def test_an_open_descriptor_alone_is_not_use(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as monitor, child(BOB, holding(node)) as job:
+        assert found(look(scan, node, sample(job.pid))) == {monitor.pid: False, job.pid: True}
+
+
+def test_where_the_vendor_has_no_lists_the_descriptor_counts(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as one:
+        assert found(look(scan, node, None, lists_processes=False)) == {one.pid: True}
+
+
+def test_a_list_that_could_not_be_read_says_nothing(scan: HolderScan, node: str) -> None:
+    """Case 59."""
+    with child(ALICE, holding(node)):
+        assert look(scan, node, None) is None
+        assert look(scan, node, Sample(uuid=GPU, at=NOW, processes=None)) is None
+
+
+def test_drawing_alone_is_not_use(scan: HolderScan, node: str) -> None:
+    """Case 65."""
+    with child(ALICE, holding(node)) as desktop:
+        reading = Sample(
+            uuid=GPU, at=NOW, processes=(ProcessUse(pid=desktop.pid, graphics_only=True),)
+        )
+        assert found(look(scan, node, reading)) == {desktop.pid: False}
+
+
+def test_a_listed_pid_that_is_no_process_is_left_out(scan: HolderScan, node: str) -> None:
+    """Cases 58 and 61: it has ended since, or there never was one."""
+    with child(ALICE, holding(node)) as one:
+        gone = Child(ALICE, idle)
+        os.kill(gone.pid, signal.SIGKILL)
+        gone.reap()
+
+        assert found(look(scan, node, sample(one.pid, gone.pid, 0))) == {one.pid: True}
+
+
+def test_a_list_that_is_garbage_for_the_most_part_says_nothing(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as one:
+        assert look(scan, node, sample(one.pid, 0, 2**32 - 1, 314_572_800)) is None
+
+
+def test_a_listed_process_without_the_device_is_not_believed(scan: HolderScan, node: str) -> None:
+    """Case 56: the driver may mean a process of another namespace by that number."""
+    with child(ALICE, idle) as innocent, child(BOB, holding(node)) as one:
+        assert found(look(scan, node, sample(innocent.pid, one.pid))) == {one.pid: True}
+        assert look(scan, node, sample(innocent.pid)) is None
+
+
+def test_the_device_is_found_under_any_name(scan: HolderScan, node: str, tmp_path: Path) -> None:
+    other = tmp_path / "a name of their own"
+    os.mknod(other, stat.S_IFCHR | 0o666, ZERO)
+    other.chmod(0o666)
+    with child(ALICE, holding(str(other))) as one:
+        assert found(look(scan, node, sample(one.pid))) == {one.pid: True}
+
+
+def test_a_descriptor_passed_to_somebody_else_makes_them_the_holder(
+    scan: HolderScan, node: str
+) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    descriptor = os.open(node, os.O_RDWR)
+
+    def receive(ready: Callable[[], None]) -> None:
+        theirs.recvmsg(1, socket.CMSG_SPACE(4))
+        ready()
+        wait_for_ever()
+
+    rights = array.array("i", [descriptor])
+    ours.sendmsg([b"."], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    os.close(descriptor)
+    with child(BOB, receive) as one:
+        assert found(look(scan, node, sample(one.pid))) == {one.pid: True}
+    ours.close()
+    theirs.close()
+
+
+def test_threads_that_outlive_the_main_thread_are_found(scan: HolderScan, node: str) -> None:
+    def leave_a_thread_behind(ready: Callable[[], None]) -> None:
+        os.open(node, os.O_RDWR)
+        threading.Thread(target=lambda: (ready(), threading.Event().wait())).start()
+        ctypes.CDLL(None).syscall(60, 0)
+
+    with child(ALICE, leave_a_thread_behind) as one:
+        until(lambda: " Z " in Path(f"/proc/{one.pid}/stat").read_text())
+
+        assert found(look(scan, node, sample(one.pid))) == {one.pid: True}
+
+
+def test_a_setuid_program_belongs_to_the_person_who_runs_it(
+    processes: Processes, node: str
+) -> None:
+    def as_root_for_alice(ready: Callable[[], None]) -> None:
+        os.open(node, os.O_RDWR)
+        ready()
+        wait_for_ever()
+
+    made = Child(0, lambda ready: (os.setreuid(ALICE, 0), as_root_for_alice(ready)))
+    try:
+        # A root process is only looked at when its list entry leads there: it may open everything.
+        holders = look(HolderScan(processes, only_uids=frozenset({ALICE})), node, sample(made.pid))
+        assert holders
+        assert (holders[0].uid, holders[0].uids) == (ALICE, (ALICE, 0))
+        assert holders[0].protected is None
+    finally:
+        os.kill(made.pid, signal.SIGKILL)
+        made.reap()
+
+
+def test_workers_below_a_listed_process_use_the_device_too(scan: HolderScan, node: str) -> None:
+    def parent(ready: Callable[[], None]) -> None:
+        os.open(node, os.O_RDWR)
+        if os.fork() == 0:
+            ready()
+            wait_for_ever()
+        wait_for_ever()
+
+    with child(ALICE, parent) as one:
+        holders = look(scan, node, sample(one.pid)) or ()
+
+        assert [holder.uses for holder in holders] == [True, True]
+        (worker,) = (holder for holder in holders if holder.pid != one.pid)
+        assert worker.ancestors[0] == one.pid
+
+
+def test_memory_that_stays_without_a_process_makes_the_descriptors_count(
+    scan: HolderScan, node: str
+) -> None:
+    """Orphaned workers are in no list, and keep the memory of the process that is gone."""
+    with child(ALICE, holding(node)) as worker:
+        gone = Child(ALICE, idle)
+        os.kill(gone.pid, signal.SIGKILL)
+        gone.reap()
+        reading = sample(gone.pid, used_bytes=40 * GIB)
+
+        assert found(look(scan, node, reading)) == {worker.pid: False}
+        assert found(look(scan, node, reading, at=ORPHANED_AFTER)) == {worker.pid: True}
+
+
+@pytest.mark.parametrize(
+    ("used_bytes", "reserved"), [(32 * 2**20, 0), (GIB, None), (None, 0)], ids=str
+)
+def test_a_little_memory_is_the_drivers_own(
+    scan: HolderScan, node: str, used_bytes: int | None, reserved: int | None
+) -> None:
+    with child(ALICE, holding(node)) as monitor:
+        reading = sample(used_bytes=used_bytes, reserved=reserved)
+        look(scan, node, reading)
+
+        later = look(scan, node, reading, at=ORPHANED_AFTER * 2)
+        assert found(later) == {monitor.pid: False}
+
+
+def test_memory_that_is_freed_in_time_makes_nobody_a_user(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as monitor:
+        look(scan, node, sample(used_bytes=40 * GIB))
+        look(scan, node, sample(used_bytes=0), at=timedelta(seconds=1))
+
+        again = look(scan, node, sample(used_bytes=40 * GIB), at=ORPHANED_AFTER * 2)
+        assert found(again) == {monitor.pid: False}
+
+
+def test_people_who_may_open_are_looked_at_each_time(scan: HolderScan, node: str) -> None:
+    def open_on_request(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: os.open(node, os.O_RDWR))
+        ready()
+        wait_for_ever()
+
+    with child(ALICE, open_on_request) as one:
+        assert found(look(scan, node, sample(), may_open=frozenset({ALICE}))) == {}
+        os.kill(one.pid, signal.SIGUSR1)
+        until(lambda: found(look(scan, node, sample(), may_open=frozenset({ALICE}))))
+
+        assert found(look(scan, node, sample())) == {one.pid: False}
+
+
+def test_what_was_passed_past_a_closed_gate_is_found_by_the_next_full_scan(
+    scan: HolderScan, node: str
+) -> None:
+    def open_on_request(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: os.open(node, os.O_RDWR))
+        ready()
+        wait_for_ever()
+
+    with child(ALICE, open_on_request) as one:
+        look(scan, node, sample())
+        os.kill(one.pid, signal.SIGUSR1)
+        until(lambda: node in map(os.path.realpath, Path(f"/proc/{one.pid}/fd").iterdir()))
+        assert found(look(scan, node, sample())) == {}
+
+        scan.full_scan()
+        assert found(look(scan, node, sample())) == {one.pid: False}
+
+
+def test_a_missing_node_makes_a_listed_process_unbelievable(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as one:
+        assert look(scan, "/nowhere/nvidia0", sample(one.pid)) is None
+
+
+def test_a_simulated_device_has_no_node_and_says_itself_whose_a_process_is(
+    scan: HolderScan,
+) -> None:
+    with child(ALICE, idle) as one:
+        reading = Sample(uuid=GPU, at=NOW, processes=(ProcessUse(pid=one.pid, uid=BOB),))
+        target = Target(device=GPU, node_paths=(), sample=reading, trusts_uids=True)
+        moment = Moment(now=NOW, boottime_s=boottime_s())
+
+        (holder,) = scan.look([target], moment=moment, may_open=None)[GPU] or ()
+
+        assert (holder.pid, holder.uid, holder.uids) == (one.pid, BOB, (BOB,))
+        assert (holder.uses, holder.protected) == (True, None)
+
+
+def test_holders_can_be_signalled_and_nobody_else(
+    scan: HolderScan, processes: Processes, node: str
+) -> None:
+    """A process of the same person without the device lives on."""
+    with child(ALICE, holding(node)) as job, child(ALICE, idle) as shell:
+        look(scan, node, sample(job.pid))
+
+        assert processes.terminate([job.pid, shell.pid]) == (job.pid,)
+        assert job.reap() == signal.SIGTERM
+        assert not shell.ended()
+
+
+def test_a_process_that_ends_during_the_scan_is_skipped(scan: HolderScan, node: str) -> None:
+    """Case 61: many come and go while the scan runs; none of it is an error."""
+
+    def churn(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        os.open(node, os.O_RDWR)
+        ready()
+        while True:
+            if os.fork() == 0:
+                os._exit(0)
+
+    with child(ALICE, churn) as one:
+        for _ in range(30):
+            scan.full_scan()
+            assert one.pid in found(look(scan, node, sample(one.pid)))
