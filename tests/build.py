@@ -77,8 +77,11 @@ def booking(
     return made
 
 
-def rule(kind: str, limit: float, **fields: Any) -> Rule:
-    return Rule.objects.create(**{"name": f"rule{next(_serial)}", **fields}, kind=kind, limit=limit)
+def rule(kind: str, limit: float, *, name: str | None = None, **fields: Any) -> Rule:
+    """A rule of the site; the three that a new database has are replaced by their names."""
+    defaults = {"kind": kind, "limit": limit, **fields}
+    name = name or f"rule{next(_serial)}"
+    return Rule.objects.update_or_create(name=name, defaults=defaults)[0]
 
 
 def person(username: str | None = None, **fields: Any) -> User:
