@@ -79,6 +79,7 @@ app.conf.update(
         "ending notices": _every(10, "write_ending_notices"),
         "notices": _every(2, "deliver_notices"),
         "silent hosts": _every(10, "flag_silent_hosts"),
+        "lost devices": _every(60, "rebind_lost_devices"),
         "idempotency answers": _every(3600, "forget_answers"),
     },
 )

@@ -8,7 +8,15 @@ from celery import shared_task
 
 from reservations import clock
 from reservations.notify.browser import BrowserChannel
-from reservations.services import endings, milestones, notices, pulses, usage, writes
+from reservations.services import (
+    endings,
+    milestones,
+    notices,
+    pulses,
+    rebinding,
+    usage,
+    writes,
+)
 
 
 @shared_task(name="berth.control.pulse")
@@ -34,6 +42,11 @@ def deliver_notices() -> None:
 @shared_task(name="berth.control.flag_silent_hosts")
 def flag_silent_hosts() -> None:
     usage.flag_silent_hosts(now=clock.now())
+
+
+@shared_task(name="berth.control.rebind_lost_devices")
+def rebind_lost_devices() -> None:
+    rebinding.rebind_lost_devices(now=clock.now())
 
 
 @shared_task(name="berth.control.forget_answers")
