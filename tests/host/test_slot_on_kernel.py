@@ -1,0 +1,206 @@
+"""One slot on the real kernel, as root: nodes, uids and processes are real, only the time is given.
+
+Decisions, gate, holder scan and signals work together here as in the agent's loop.
+"""
+
+import errno
+import os
+import signal
+import stat
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from reservations.core.enforcement import DeviceState, HostGrant, Ladder, PlanState
+from reservations.core.reconcile import plan_actions
+from reservations.core.wire import HostSettings, ProcessUse, Sample
+from tests.core.stage import ALICE, BOB, GPU, at, grant
+from tests.host.people import as_person, child, wait_for_ever
+from workers.host.clock import HostClock, boottime_s
+from workers.host.gates.acl import AclGate
+from workers.host.hands import Hands
+from workers.host.holders import HolderScan, Moment, Target
+from workers.host.processes import Processes
+
+pytestmark = pytest.mark.root
+SETTINGS = HostSettings(mode="enforce", managed=(GPU,), grace_s=10, intruder_grace_s=30)
+
+
+class Bench:
+    """A host with one device, whose driver lists the processes that a test names."""
+
+    def __init__(self, node: str, grants: list[HostGrant]) -> None:
+        self.node = node
+        self.grants = grants
+        self.listed: list[int] = []
+        self.now = at(0)
+        self.gate = AclGate({GPU: [node]})
+        self.processes = Processes()
+        self.scan = HolderScan(self.processes, only_uids=frozenset({ALICE, BOB}))
+        self.ladder = Ladder(enforcing_since=at(hours=-9))
+        self.hands = Hands(
+            processes=self.processes,
+            clock=HostClock(wall=lambda: self.now),
+            name_of=lambda uid: f"u{uid}",
+        )
+
+    def tick(self, now: datetime) -> list[str]:
+        """Looks and acts until nothing more follows at once; the kinds of what was reported."""
+        self.now = now
+        told: list[str] = []
+        again = True
+        while again:
+            decision = plan_actions(
+                self.grants,
+                {GPU: self.look()},
+                ladder=self.ladder,
+                now=now,
+                settings=SETTINGS,
+                plan=PlanState(as_of=now),
+            )
+            reports, self.ladder = self.hands.act(decision, self.gate)
+            assert self.hands.problems == []
+            told += [report.kind for report in reports]
+            again = decision.look_again
+        return told
+
+    def look(self) -> DeviceState:
+        gate = self.gate.observe()[GPU]
+        uses = tuple(ProcessUse(pid=pid) for pid in self.listed)
+        holders = self.scan.look(
+            [Target(GPU, (self.node,), Sample(uuid=GPU, at=self.now, processes=uses))],
+            moment=Moment(now=self.now, boottime_s=boottime_s()),
+            may_open=None if gate is None or gate.group_open else gate.uids,
+        )
+        return DeviceState(gate=gate, holders=holders[GPU])
+
+    def opens_for(self, uid: int) -> bool:
+        def attempt() -> int:
+            try:
+                os.close(os.open(self.node, os.O_RDWR))
+            except OSError as error:
+                return error.errno or -1
+            return 0
+
+        outcome = as_person(uid, attempt)
+        assert outcome in (0, errno.EACCES)
+        return outcome == 0
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    for folder in (tmp_path, *tmp_path.parents):
+        if str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+    node = tmp_path / "nvidia0"
+    os.mknod(node, stat.S_IFCHR | 0o660, os.makedev(1, 5))
+    made = Bench(str(node), [grant(ALICE)])
+    yield made
+    made.processes.close()
+
+
+def job(node: str, *, ignores_sigterm: bool = False) -> Callable[[Callable[[], None]], None]:
+    def body(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if ignores_sigterm else signal.SIG_DFL)
+        os.open(node, os.O_RDWR)
+        ready()
+        wait_for_ever()
+
+    return body
+
+
+def idle(ready: Callable[[], None]) -> None:
+    ready()
+    wait_for_ever()
+
+
+def test_a_slot_is_refused_before_opens_in_it_and_is_refused_and_cleared_after_it(
+    bench: Bench,
+) -> None:
+    bench.tick(at(-60))
+    assert not bench.opens_for(ALICE)
+
+    assert bench.tick(at(0)) == ["opened"]
+    assert bench.opens_for(ALICE)
+    assert not bench.opens_for(BOB)
+
+    with child(ALICE, job(bench.node)) as train, child(ALICE, idle) as shell:
+        bench.listed = [train.pid]
+        bench.tick(at(minutes=30))
+
+        assert bench.tick(at(hours=1)) == ["closed", "overrun", "signalled"]
+        assert train.reap() == signal.SIGTERM
+        assert not shell.ended()
+        assert not bench.opens_for(ALICE)
+        bench.listed = []
+        assert bench.tick(at(hours=1, seconds=1)) == ["gone"]
+
+
+def test_a_job_that_ignores_sigterm_is_killed_and_the_next_person_let_in(bench: Bench) -> None:
+    bench.grants.append(grant(BOB, at(hours=1)))
+    bench.tick(at(-60))
+    bench.tick(at(0))
+    with child(ALICE, job(bench.node, ignores_sigterm=True)) as train:
+        bench.listed = [train.pid]
+        bench.tick(at(minutes=30))
+
+        bench.tick(at(hours=1))
+        assert not bench.opens_for(BOB)
+        assert bench.tick(at(hours=1, seconds=9)) == []
+        assert bench.tick(at(hours=1, seconds=10)) == ["killed"]
+        assert train.reap() == signal.SIGKILL
+        bench.listed = []
+        assert bench.tick(at(hours=1, seconds=10.2)) == ["gone", "opened"]
+        assert bench.opens_for(BOB)
+        assert not bench.opens_for(ALICE)
+
+
+def test_an_intruder_with_a_passed_descriptor_is_stopped_after_the_warning(bench: Bench) -> None:
+    bench.tick(at(-60))
+    bench.tick(at(0))
+    with child(ALICE, job(bench.node)) as owner:
+        os.chmod(bench.node, 0o666)
+        with child(BOB, job(bench.node)) as intruder:
+            bench.listed = [owner.pid, intruder.pid]
+
+            assert bench.tick(at(10)) == ["drift", "intruder", "warned"]
+            assert bench.tick(at(39)) == []
+            assert bench.tick(at(40)) == ["signalled"]
+            assert intruder.reap() == signal.SIGTERM
+            assert not owner.ended()
+
+
+def test_a_monitor_that_has_every_device_open_is_left_alone(bench: Bench) -> None:
+    bench.tick(at(0))
+    with child(ALICE, job(bench.node)) as monitor:
+        assert bench.tick(at(hours=1)) == ["closed"]
+        for minutes in range(1, 10):
+            assert bench.tick(at(hours=1, minutes=minutes)) == []
+        assert not monitor.ended()
+
+
+def test_a_restarted_agent_takes_no_access_away_and_goes_on_counting(bench: Bench) -> None:
+    bench.tick(at(-60))
+    bench.tick(at(0))
+    with child(ALICE, job(bench.node, ignores_sigterm=True)) as train:
+        bench.listed = [train.pid]
+        ladder = bench.ladder
+        bench = again(bench, ladder)
+        assert bench.tick(at(minutes=5)) == []
+        assert bench.opens_for(ALICE)
+
+        assert bench.tick(at(hours=1)) == ["closed", "overrun", "signalled"]
+        bench = again(bench, bench.ladder)
+        assert bench.tick(at(hours=1) + timedelta(seconds=10)) == ["killed"]
+        assert train.reap() == signal.SIGKILL
+    bench.processes.close()
+
+
+def again(old: Bench, ladder: Ladder) -> Bench:
+    """A new agent on the same host, with the ladder from disk."""
+    old.processes.close()
+    made = Bench(old.node, old.grants)
+    made.listed, made.ladder = old.listed, ladder
+    return made
