@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import orjson
 from django.conf import settings
 from django.http import HttpResponse
-from rest_framework.exceptions import NotFound, ParseError, UnsupportedMediaType
+from rest_framework.exceptions import NotAuthenticated, NotFound, ParseError, UnsupportedMediaType
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -15,6 +15,8 @@ from reservations.api.auth import BearerAuthentication, InScope, SessionAuthenti
 from reservations.api.errors import BodyTooLarge
 from reservations.api.fields import Strict
 from reservations.api.throttling import PerMinute
+from reservations.models import User
+from reservations.selectors.visible import Viewer
 from reservations.services.actors import Actor
 
 
@@ -48,8 +50,21 @@ class UnknownPath(ApiView):
     get = post = patch = put = delete = _refuse
 
 
+def person_of(request: Request) -> User:
+    """Who asks; `InScope` lets nobody else through."""
+    if not isinstance(request.user, User):
+        raise NotAuthenticated
+    return request.user
+
+
+def viewer_of(request: Request) -> Viewer:
+    return Viewer.of(person_of(request))
+
+
 def actor_of(request: Request) -> Actor:
-    return Actor.of(request.user, source="api", address=request.META.get("REMOTE_ADDR") or None)
+    return Actor.of(
+        person_of(request), source="api", address=request.META.get("REMOTE_ADDR") or None
+    )
 
 
 def query_of(request: Request, shape: type[Strict]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from reservations.services.writes import Replayed
 
 logger = logging.getLogger(__name__)
 
+# Status and title; the error itself brings its code and its sentence.
 _DOMAIN: Final[Mapping[type[errors.DomainError], tuple[int, str]]] = {
     errors.Invalid: (400, "The request does not make sense"),
     errors.Forbidden: (403, "Not allowed"),
@@ -31,7 +32,19 @@ _DOMAIN: Final[Mapping[type[errors.DomainError], tuple[int, str]]] = {
     errors.IdempotencyMismatch: (422, "The key was used for another request"),
     errors.Busy: (503, "Busy, try again"),
 }
-"""Status and title of each domain error; its code and its sentence it brings along."""
+
+
+class BodyTooLarge(exceptions.APIException):
+    status_code = 413
+    default_detail = "The body is larger than this server takes."
+
+
+class Unreachable(exceptions.APIException):
+    status_code = 503
+    default_detail = (
+        "The database does not answer. Try again; with an Idempotency-Key a repeat does no harm."
+    )
+
 
 _FRAMEWORK: Final[Mapping[type[exceptions.APIException], tuple[str, str]]] = {
     exceptions.NotAuthenticated: ("not_authenticated", "Sign in first"),
@@ -44,12 +57,9 @@ _FRAMEWORK: Final[Mapping[type[exceptions.APIException], tuple[str, str]]] = {
     exceptions.ParseError: ("invalid", "The request does not make sense"),
     exceptions.ValidationError: ("invalid", "The request does not make sense"),
     exceptions.Throttled: ("throttled", "Too many requests"),
+    BodyTooLarge: ("too_large", "Too large"),
+    Unreachable: ("busy", "Busy, try again"),
 }
-
-
-class BodyTooLarge(exceptions.APIException):
-    status_code = 413
-    default_detail = "The body is larger than this server takes."
 
 
 def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
@@ -119,31 +129,20 @@ def _as_framework_error(error: Exception) -> Exception:
             return error
 
 
-class Unreachable(exceptions.APIException):
-    status_code = 503
-    default_detail = "The database does not answer. Nothing was changed; try again."
-
-
-_OWN: Final[Mapping[type[exceptions.APIException], tuple[str, str]]] = {
-    BodyTooLarge: ("too_large", "Too large"),
-    Unreachable: ("busy", "Busy, try again"),
-}
-
-
 def _framework_problem(error: exceptions.APIException) -> HttpResponse:
-    code, title = (_FRAMEWORK | _OWN).get(type(error), ("invalid", "Refused"))
+    code, title = _FRAMEWORK.get(type(error), ("invalid", "Refused"))
     if isinstance(error, exceptions.ValidationError):
         fields = dict(_by_field("", error.detail))
         detail = "; ".join(f"{name}: {' '.join(texts)}" for name, texts in fields.items())
         return problem(400, code, title, detail, errors=fields)
-    more = {"errors": {}} if code == "invalid" else {}
+    more: dict[str, Any] = {"errors": {}} if code == "invalid" else {}
     answer = problem(error.status_code, code, title, str(error.detail), **more)
     if challenge := getattr(error, "auth_header", None):
         answer["WWW-Authenticate"] = challenge
     if isinstance(error, Unreachable):
         answer["Retry-After"] = str(errors.Busy.retry_after_s)
-    elif isinstance(error, exceptions.Throttled) and error.wait is not None:
-        answer["Retry-After"] = str(int(error.wait) + 1)
+    elif isinstance(error, exceptions.Throttled):
+        answer["Retry-After"] = str(int(getattr(error, "wait", None) or 0) + 1)
     return answer
 
 

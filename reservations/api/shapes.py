@@ -11,19 +11,19 @@ class Shape(serializers.Serializer[None]):
     """A JSON object."""
 
 
-class PersonShape(Shape):
+class PersonSerializer(Shape):
     username = serializers.CharField()
     name = serializers.CharField()
 
 
-class BookedDeviceShape(Shape):
+class BookedDeviceSerializer(Shape):
     uuid = serializers.CharField()
     host = serializers.CharField()
     index = serializers.IntegerField()
     name = serializers.CharField()
 
 
-class CalendarRowShape(Shape):
+class CalendarRowSerializer(Shape):
     id = serializers.IntegerField()
     revision = serializers.IntegerField()
     state = serializers.ChoiceField(choices=Booking.State.choices)
@@ -31,20 +31,20 @@ class CalendarRowShape(Shape):
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
     devices = serializers.ListField(child=serializers.CharField(), help_text="UUIDs")
-    owner = PersonShape(allow_null=True, help_text="null where the site hides it from you")
+    owner = PersonSerializer(allow_null=True, help_text="null where the site hides it from you")
     people = serializers.ListField(child=serializers.CharField(), help_text="usernames")
     team = serializers.CharField(allow_null=True)
     pinned = serializers.BooleanField(help_text="the person chose these very devices")
     purpose = serializers.CharField(help_text="empty for those it is not for")
 
 
-class BookingShape(CalendarRowShape):
-    devices = BookedDeviceShape(many=True)  # type: ignore[assignment]
+class BookingSerializer(CalendarRowSerializer):
+    devices = BookedDeviceSerializer(many=True)  # type: ignore[assignment]
     phase = serializers.ChoiceField(choices=PHASES)
     planned_end = serializers.DateTimeField(help_text="the end last promised")
     keep_if_free = serializers.BooleanField()
     early_signal = serializers.BooleanField()
-    source = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]
     ended_reason = serializers.CharField()
     created = serializers.DateTimeField()
     can = serializers.ListField(
@@ -53,25 +53,25 @@ class BookingShape(CalendarRowShape):
     )
 
 
-class CalendarDeviceShape(BookedDeviceShape):
+class CalendarDeviceSerializer(BookedDeviceSerializer):
     model = serializers.CharField()
     memory_bytes = serializers.IntegerField(allow_null=True)
     kind = serializers.ChoiceField(choices=Device.Kind.choices)
-    parent = serializers.CharField(allow_null=True, help_text="UUID of the GPU it is a part of")
+    parent = serializers.CharField(allow_null=True, help_text="UUID of the GPU it is a part of")  # type: ignore[assignment]
     bookable = serializers.BooleanField()
     managed_by = serializers.ChoiceField(choices=Device.ManagedBy.choices)
     state = serializers.ChoiceField(choices=Device.State.choices)
 
 
-class CalendarShape(Shape):
-    devices = CalendarDeviceShape(many=True)
-    bookings = CalendarRowShape(many=True)
+class CalendarSerializer(Shape):
+    devices = CalendarDeviceSerializer(many=True)
+    bookings = CalendarRowSerializer(many=True)
 
 
-class DeviceShape(CalendarDeviceShape):
+class DeviceSerializer(CalendarDeviceSerializer):
     state_since = serializers.DateTimeField(allow_null=True)
-    current = CalendarRowShape(allow_null=True)
-    next = CalendarRowShape(allow_null=True)
+    current = CalendarRowSerializer(allow_null=True)
+    next = CalendarRowSerializer(allow_null=True)
     sample = serializers.DictField(
         allow_null=True, help_text="the newest reading; null where there is none"
     )
@@ -80,7 +80,7 @@ class DeviceShape(CalendarDeviceShape):
     )
 
 
-class HostShape(Shape):
+class HostSerializer(Shape):
     name = serializers.CharField()
     labels = serializers.DictField(child=serializers.CharField())
     mode = serializers.ChoiceField(choices=Host.Mode.choices)
@@ -93,13 +93,13 @@ class HostShape(Shape):
     )
 
 
-class AlternativeShape(Shape):
+class AlternativeSerializer(Shape):
     devices = serializers.ListField(child=serializers.CharField(), help_text="UUIDs")
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
 
 
-class BlockerShape(Shape):
+class BlockerSerializer(Shape):
     device = serializers.CharField()
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
@@ -107,12 +107,12 @@ class BlockerShape(Shape):
     booking = serializers.IntegerField(allow_null=True)
 
 
-class ObjectionShape(Shape):
+class ObjectionSerializer(Shape):
     rule = serializers.CharField()
     text = serializers.CharField()
 
 
-class UsageShape(Shape):
+class UsageSerializer(Shape):
     """How one rule's limit is used. ``unit``: hours, days, devices."""
 
     rule = serializers.CharField()
@@ -123,25 +123,25 @@ class UsageShape(Shape):
     asked = serializers.FloatField()
 
 
-class CheckShape(Shape):
+class CheckSerializer(Shape):
     free = serializers.BooleanField()
     start = serializers.DateTimeField(allow_null=True)
     end = serializers.DateTimeField(allow_null=True)
     devices = serializers.ListField(child=serializers.CharField(), help_text="UUIDs")
-    blockers = BlockerShape(many=True)
-    objections = ObjectionShape(many=True)
-    alternatives = AlternativeShape(many=True)
-    quota = UsageShape(many=True)
-    warnings = ObjectionShape(many=True, help_text="what rules say without refusing")
+    blockers = BlockerSerializer(many=True)
+    objections = ObjectionSerializer(many=True)
+    alternatives = AlternativeSerializer(many=True)
+    quota = UsageSerializer(many=True)
+    warnings = ObjectionSerializer(many=True, help_text="what rules say without refusing")
     needs_approval = serializers.BooleanField(help_text="it would wait for an operator")
 
 
-class TeamShape(Shape):
+class TeamSerializer(Shape):
     name = serializers.CharField()
     manager = serializers.BooleanField()
 
 
-class MeShape(Shape):
+class MeSerializer(Shape):
     id = serializers.IntegerField()
     username = serializers.CharField()
     name = serializers.CharField()
@@ -150,32 +150,32 @@ class MeShape(Shape):
     is_operator = serializers.BooleanField()
     time_zone = serializers.CharField(help_text="IANA name: yours, else the site's")
     locale = serializers.CharField(help_text="empty: the browser's")
-    teams = TeamShape(many=True)
+    teams = TeamSerializer(many=True)
     scopes = serializers.ListField(child=serializers.CharField())
-    limits = UsageShape(many=True)
+    limits = UsageSerializer(many=True)
 
 
-class BookingListShape(Shape):
-    results = BookingShape(many=True)
+class BookingListSerializer(Shape):
+    results = BookingSerializer(many=True)
     next = serializers.URLField(allow_null=True)
 
 
-class DeviceListShape(Shape):
-    results = DeviceShape(many=True)
+class DeviceListSerializer(Shape):
+    results = DeviceSerializer(many=True)
     next = serializers.URLField(allow_null=True)
 
 
-class HostListShape(Shape):
-    results = HostShape(many=True)
+class HostListSerializer(Shape):
+    results = HostSerializer(many=True)
     next = serializers.URLField(allow_null=True)
 
 
-class SlotListShape(Shape):
-    results = AlternativeShape(many=True)
+class SlotListSerializer(Shape):
+    results = AlternativeSerializer(many=True)
     next = serializers.URLField(allow_null=True)
 
 
-class ProblemShape(Shape):
+class ProblemSerializer(Shape):
     """RFC 9457. `code` is stable; the sentences are for people and may change."""
 
     type = serializers.CharField()
@@ -183,14 +183,14 @@ class ProblemShape(Shape):
     status = serializers.IntegerField()
     code = serializers.CharField()
     detail = serializers.CharField()
-    errors = serializers.DictField(
+    errors = serializers.DictField(  # type: ignore[assignment]
         child=serializers.ListField(child=serializers.CharField()),
         required=False,
         help_text="with `invalid`",
     )
-    blockers = BlockerShape(many=True, required=False, help_text="with `slot_taken`")
-    objections = ObjectionShape(many=True, required=False, help_text="with `refused`")
-    alternatives = AlternativeShape(
+    blockers = BlockerSerializer(many=True, required=False, help_text="with `slot_taken`")
+    objections = ObjectionSerializer(many=True, required=False, help_text="with `refused`")
+    alternatives = AlternativeSerializer(
         many=True, required=False, help_text="with `slot_taken` and `refused`"
     )
-    booking = BookingShape(required=False, help_text="with `stale`: the booking as it is now")
+    booking = BookingSerializer(required=False, help_text="with `stale`: the booking as it is now")

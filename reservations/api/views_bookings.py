@@ -9,7 +9,7 @@ from rest_framework.request import Request
 
 from reservations import clock
 from reservations.api.answers import answer, encode
-from reservations.api.base import ApiView, actor_of, body_of, query_of
+from reservations.api.base import ApiView, actor_of, body_of, query_of, viewer_of
 from reservations.api.errors import objection_row
 from reservations.api.idempotency import RenderedOnce, expected_revision, once_of
 from reservations.api.pagination import BY_START, page
@@ -33,11 +33,11 @@ from reservations.api.serializers import (
     duration_of,
     wish_of,
 )
-from reservations.api.shapes import BookingListShape, BookingShape, CheckShape
+from reservations.api.shapes import BookingListSerializer, BookingSerializer, CheckSerializer
 from reservations.models import Booking
 from reservations.selectors import bookings as bookings_read
 from reservations.selectors import listing
-from reservations.selectors.visible import Viewer, booking_row
+from reservations.selectors.visible import booking_row
 from reservations.services import bookings
 from reservations.services.writes import Once
 
@@ -49,11 +49,11 @@ class BookingsView(ApiView):
         operation_id="list_bookings",
         summary="Bookings in the order of their start",
         parameters=[BookingsQuery],
-        responses={200: BookingListShape, **problems()},
+        responses={200: BookingListSerializer, **problems()},
     )
     def get(self, request: Request) -> HttpResponse:
         query = query_of(request, BookingsQuery)
-        viewer, now = Viewer.of(request.user), clock.now()
+        viewer, now = viewer_of(request), clock.now()
         chosen = listing.chosen(query, viewer=viewer, now=now)
         found, following = page(chosen, order=BY_START, request=request, query=query)
         rows = [booking_row(one, viewer=viewer, now=now) for one in found]
@@ -64,7 +64,7 @@ class BookingsView(ApiView):
         summary="Book devices",
         parameters=[IDEMPOTENCY_KEY],
         request=BookBody,
-        responses={201: BookingShape, **problems(TAKEN)},
+        responses={201: BookingSerializer, **problems(TAKEN)},
     )
     def post(self, request: Request) -> HttpResponse:
         wish, now = wish_of(body_of(request, BookBody)), clock.now()
@@ -81,7 +81,7 @@ class CheckView(ApiView):
         operation_id="check_booking",
         summary="Would this booking go through? Writes nothing",
         request=CheckBody,
-        responses={200: CheckShape, **problems(UNKNOWN)},
+        responses={200: CheckSerializer, **problems(UNKNOWN)},
     )
     def post(self, request: Request) -> HttpResponse:
         data = body_of(request, CheckBody)
@@ -109,11 +109,11 @@ class BookingView(ApiView):
         operation_id="read_booking",
         summary="One booking",
         parameters=[BOOKING_ID],
-        responses={200: BookingShape, **problems(UNKNOWN)},
+        responses={200: BookingSerializer, **problems(UNKNOWN)},
     )
     def get(self, request: Request, booking_id: int) -> HttpResponse:
         booking = bookings_read.one(booking_id)
-        row = booking_row(booking, viewer=Viewer.of(request.user), now=clock.now())
+        row = booking_row(booking, viewer=viewer_of(request), now=clock.now())
         response = answer(row)
         response["ETag"] = f'"{booking.revision}"'
         return response
@@ -123,7 +123,7 @@ class BookingView(ApiView):
         summary="Move a booking: another time, other devices, another purpose",
         parameters=[BOOKING_ID, IDEMPOTENCY_KEY, IF_MATCH],
         request=MoveBody,
-        responses={200: BookingShape, **problems(UNKNOWN, TAKEN, STALE)},
+        responses={200: BookingSerializer, **problems(UNKNOWN, TAKEN, STALE)},
     )
     def patch(self, request: Request, booking_id: int) -> HttpResponse:
         change, now = change_of(body_of(request, MoveBody)), clock.now()
@@ -139,7 +139,7 @@ class BookingView(ApiView):
         operation_id="end_booking",
         summary="Cancel a booking that has not begun, release one that runs",
         parameters=[BOOKING_ID, IDEMPOTENCY_KEY, IF_MATCH],
-        responses={200: BookingShape, **problems(UNKNOWN, TAKEN, STALE)},
+        responses={200: BookingSerializer, **problems(UNKNOWN, TAKEN, STALE)},
     )
     def delete(self, request: Request, booking_id: int) -> HttpResponse:
         body_of(request, NoBody)
@@ -158,7 +158,7 @@ class ExtendView(ApiView):
         summary="Keep the devices longer",
         parameters=[BOOKING_ID, IDEMPOTENCY_KEY],
         request=ExtendBody,
-        responses={200: BookingShape, **problems(UNKNOWN, TAKEN)},
+        responses={200: BookingSerializer, **problems(UNKNOWN, TAKEN)},
     )
     def post(self, request: Request, booking_id: int) -> HttpResponse:
         data = body_of(request, ExtendBody)
@@ -182,7 +182,7 @@ class ReleaseView(ApiView):
         summary="Give the devices back now",
         parameters=[BOOKING_ID, IDEMPOTENCY_KEY],
         request=None,
-        responses={200: BookingShape, **problems(UNKNOWN, TAKEN)},
+        responses={200: BookingSerializer, **problems(UNKNOWN, TAKEN)},
     )
     def post(self, request: Request, booking_id: int) -> HttpResponse:
         body_of(request, NoBody)
@@ -196,7 +196,7 @@ def _done(request: Request, verb: Verb, *, status: int = 200) -> HttpResponse:
     """Let the verb happen, once per Idempotency-Key, and answer with the booking it made of it."""
 
     def render(booking: Booking) -> tuple[int, bytes]:
-        row: dict[str, Any] = booking_row(booking, viewer=Viewer.of(request.user), now=clock.now())
+        row: dict[str, Any] = booking_row(booking, viewer=viewer_of(request), now=clock.now())
         return status, encode(row)
 
     rendered = RenderedOnce(render)

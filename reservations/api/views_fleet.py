@@ -10,15 +10,14 @@ from rest_framework.request import Request
 
 from reservations import clock, livestore
 from reservations.api.answers import answer
-from reservations.api.base import ApiView, query_of
+from reservations.api.base import ApiView, query_of, viewer_of
 from reservations.api.pagination import BY_NAME, BY_PLACE, PageQuery, page
 from reservations.api.schema import problems
 from reservations.api.serializers import CalendarQuery, DevicesQuery
-from reservations.api.shapes import CalendarShape, DeviceListShape, HostListShape
+from reservations.api.shapes import CalendarSerializer, DeviceListSerializer, HostListSerializer
 from reservations.core.errors import Invalid
 from reservations.core.period import InvalidPeriod, Period
 from reservations.selectors import calendar, fleet
-from reservations.selectors.visible import Viewer
 
 
 class HostsView(ApiView):
@@ -26,11 +25,11 @@ class HostsView(ApiView):
         operation_id="list_hosts",
         summary="Hosts, their mode and when they were last heard of",
         parameters=[PageQuery],
-        responses={200: HostListShape, **problems()},
+        responses={200: HostListSerializer, **problems()},
     )
     def get(self, request: Request) -> HttpResponse:
         query = query_of(request, PageQuery)
-        viewer = Viewer.of(request.user)
+        viewer = viewer_of(request)
         found, following = page(fleet.hosts(), order=BY_NAME, request=request, query=query)
         rows = [fleet.host_row(host, viewer=viewer) for host in found]
         return answer({"results": rows, "next": following})
@@ -41,7 +40,7 @@ class DevicesView(ApiView):
         operation_id="list_devices",
         summary="Devices with their state, current and next booking, newest reading and verdict",
         parameters=[DevicesQuery],
-        responses={200: DeviceListShape, **problems()},
+        responses={200: DeviceListSerializer, **problems()},
     )
     def get(self, request: Request) -> HttpResponse:
         query = query_of(request, DevicesQuery)
@@ -51,7 +50,7 @@ class DevicesView(ApiView):
             devices = devices.filter(host__name=query["host"])
         found, following = page(devices, order=BY_PLACE, request=request, query=query)
         newest = livestore.latest([one.uuid for one in found])
-        rows = fleet.device_rows(found, viewer=Viewer.of(request.user), now=now, newest=newest)
+        rows = fleet.device_rows(found, viewer=viewer_of(request), now=now, newest=newest)
         return answer({"results": rows, "next": following})
 
 
@@ -61,20 +60,18 @@ class CalendarView(ApiView):
         summary="Everything to draw a calendar: devices, and the bookings that touch a period",
         description="Answers with a strong `ETag`; asked with `If-None-Match`, 304 if nothing changed.",
         parameters=[CalendarQuery],
-        responses={200: CalendarShape, **problems()},
+        responses={200: CalendarSerializer, **problems()},
     )
     def get(self, request: Request) -> HttpResponseBase:
         query = query_of(request, CalendarQuery)
         period = _drawn(query["from"], query["to"])
-        body = calendar.calendar_json(
-            period, viewer=Viewer.of(request.user), host=query.get("host")
-        )
+        body = calendar.calendar_json(period, viewer=viewer_of(request), host=query.get("host"))
         response = HttpResponse(body, content_type="application/json")
         etag = f'"{sha256(body).hexdigest()[:32]}"'
         response["ETag"] = etag
         # Whoever asks sees other rows: keep it, but ask again each time.
         response["Cache-Control"] = "private, no-cache"
-        return get_conditional_response(request._request, etag=etag, response=response)
+        return get_conditional_response(request._request, etag=etag, response=response) or response
 
 
 def _drawn(start: datetime, end: datetime) -> Period:

@@ -8,10 +8,10 @@ from rest_framework.request import Request
 from reservations import clock
 from reservations.api.answers import answer
 from reservations.api.auth import scopes_of
-from reservations.api.base import ApiView, query_of
+from reservations.api.base import ApiView, person_of, query_of
 from reservations.api.schema import problems
 from reservations.api.serializers import NoBody
-from reservations.api.shapes import MeShape
+from reservations.api.shapes import MeSerializer
 from reservations.models import Membership
 from reservations.selectors.standing import limits_left
 from reservations.services.tokens import SCOPES
@@ -21,11 +21,11 @@ class MeView(ApiView):
     @extend_schema(
         operation_id="read_me",
         summary="Who am I, what may I do, how much is left",
-        responses={200: MeShape, **problems()},
+        responses={200: MeSerializer, **problems()},
     )
     def get(self, request: Request) -> HttpResponse:
         query_of(request, NoBody)
-        me, allowed = request.user, scopes_of(request)
+        me, allowed = person_of(request), scopes_of(request)
         memberships = Membership.objects.filter(user=me).select_related("team")
         return answer(
             {

@@ -11,7 +11,7 @@ from reservations.api.answers import answer
 from reservations.api.base import ApiView, query_of
 from reservations.api.schema import problems
 from reservations.api.serializers import SlotsQuery, filter_of
-from reservations.api.shapes import SlotListShape
+from reservations.api.shapes import SlotListSerializer
 from reservations.core.errors import Invalid
 from reservations.services import placing
 from reservations.services.wishes import FARTHEST, Wish
@@ -22,7 +22,7 @@ class SlotsView(ApiView):
         operation_id="find_slots",
         summary="The earliest free slots for some devices, best first",
         parameters=[SlotsQuery],
-        responses={200: SlotListShape, **problems({422: "`refused`: too few devices fit"})},
+        responses={200: SlotListSerializer, **problems({422: "`refused`: too few devices fit"})},
     )
     def get(self, request: Request) -> HttpResponse:
         query = query_of(request, SlotsQuery)

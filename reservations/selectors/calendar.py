@@ -114,7 +114,7 @@ def _devices(host: str | None) -> list[dict[str, Any]]:
 
 
 def _rows_by_sql(devices: list[int], period: Period, viewer: visible.Viewer) -> bytes:
-    values = {
+    values: dict[str, Any] = {
         "devices": devices,
         "start": period.start,
         "end": period.end,

@@ -10,6 +10,7 @@ from reservations.core.period import Period
 from reservations.models import Booking, Device, Host, User
 from reservations.selectors import bookings, calendar, visible
 from tests import build
+from tests.api.callers import Caller
 from tests.build import NOON
 
 pytestmark = pytest.mark.django_db
@@ -118,3 +119,36 @@ def test_the_statement_stays_linear(django_assert_num_queries) -> None:
     with django_assert_num_queries(statements):
         calendar.calendar_json(WEEK, viewer=viewer)
     assert Booking.objects.count() == 40
+
+
+class TestThroughRest:
+    QUERY = {"from": WEEK.start.isoformat(), "to": WEEK.end.isoformat()}
+
+    def test_what_has_not_changed_is_304(self) -> None:
+        booking = build.booking(build.device())
+        caller = Caller(build.user())
+        first = caller.get("calendar", **self.QUERY)
+        assert first.status_code == 200
+        assert first["Content-Type"] == "application/json"
+        assert first["ETag"].startswith('"')
+        assert "private" in first["Cache-Control"]
+        same = caller.get("calendar", {"If-None-Match": first["ETag"]}, **self.QUERY)
+        assert (same.status_code, same.content, same["ETag"]) == (304, b"", first["ETag"])
+        Booking.objects.filter(pk=booking.pk).update(revision=2)
+        changed = caller.get("calendar", {"If-None-Match": first["ETag"]}, **self.QUERY)
+        assert changed.status_code == 200
+        assert changed["ETag"] != first["ETag"]
+
+    def test_each_viewer_has_an_etag_of_what_they_see(self) -> None:
+        booking = build.booking(build.device(), purpose="mine")
+        seen = [
+            Caller(viewer).get("calendar", **self.QUERY)["ETag"]
+            for viewer in (booking.owner, build.user(), build.user())
+        ]
+        assert seen[0] != seen[1] == seen[2]
+
+    def test_one_host(self) -> None:
+        here = build.device(build.host("sim-a"))
+        build.device(build.host("sim-b"))
+        drawn = Caller(build.user()).get("calendar", host="sim-a", **self.QUERY).json()
+        assert [one["uuid"] for one in drawn["devices"]] == [here.uuid]
