@@ -284,6 +284,27 @@ def test_people_who_may_open_are_looked_at_each_time(scan: HolderScan, node: str
         assert found(look(scan, node, sample())) == {one.pid: False}
 
 
+@pytest.mark.parametrize("lists_processes", [True, False])
+def test_what_opened_while_everybody_could_is_found_once_the_gate_is_closed(
+    scan: HolderScan, node: str, lists_processes: bool
+) -> None:
+    def open_on_request(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: os.open(node, os.O_RDWR))
+        ready()
+        wait_for_ever()
+
+    with child(ALICE, open_on_request) as one:
+        look(scan, node, sample(), may_open=None, lists_processes=lists_processes)
+        os.kill(one.pid, signal.SIGUSR1)
+        until(lambda: node in map(os.path.realpath, Path(f"/proc/{one.pid}/fd").iterdir()))
+
+        # A process that the vendor lists is seen at once, also without going through all others.
+        listed = look(scan, node, sample(one.pid), may_open=None, lists_processes=lists_processes)
+        assert found(listed) == {one.pid: True}
+        closed = look(scan, node, sample(), lists_processes=lists_processes)
+        assert found(closed) == {one.pid: not lists_processes}
+
+
 def test_what_was_passed_past_a_closed_gate_is_found_by_the_next_full_scan(
     scan: HolderScan, node: str
 ) -> None:

@@ -64,6 +64,7 @@ class HolderScan:
         self._scan = DescriptorScan(processes.proc, only_uids)
         self._full_scan_at: datetime | None = None
         self._unclaimed_since: dict[str, datetime] = {}
+        self._lax = False
 
     def look(
         self, targets: Sequence[Target], *, moment: Moment, may_open: frozenset[int] | None
@@ -77,7 +78,7 @@ class HolderScan:
             self._full_scan_at = moment.now
         numbers = {target.device: numbers_of(target.node_paths) for target in targets}
         wanted = frozenset[int]().union(*numbers.values())
-        open_by_pid = self._scan.find(wanted, may_open=may_open)
+        open_by_pid = self._scan.find(wanted, may_open=self._worth_repeating(targets, may_open))
         bounds = self._bounds()
         found = {
             target.device: self._holders(
@@ -89,6 +90,22 @@ class HolderScan:
             holder.pid for holders in found.values() for holder in holders or ()
         )
         return found
+
+    def _worth_repeating(
+        self, targets: Sequence[Target], may_open: frozenset[int] | None
+    ) -> frozenset[int] | None:
+        """Whose processes to go through again in this look; None for everybody's.
+
+        While a device is open to the access group that would be all, every time. Where the vendor
+        lists those who use it that may wait for the next full scan, at the latest when it closes.
+        """
+        if may_open is None and all(target.lists_processes for target in targets):
+            self._lax = True
+            return frozenset()
+        if self._lax:
+            self._lax = False
+            self._scan.forget()
+        return may_open
 
     def full_scan(self) -> None:
         """Make the next look a full one, as at the end of a slot."""
