@@ -192,16 +192,26 @@ class Agent:
         return self._until_next(in_force)
 
     def _look_until_still(self, in_force: InForce, *, full: bool) -> Sight:
-        """Looks, and again while what was done may let more follow at once."""
-        sight, again = self._pass(in_force, full=full)
-        for _ in range(MAX_LOOKS):
-            if not again:
-                break
-            sight, again = self._pass(in_force, full=False)
+        """Looks, and again while what was done may let more follow at once; then writes it down.
+
+        Not between two looks: a disk is slower than the way from a closed gate to the first signal.
+        """
+        before = self._ladder
+        reports: list[Report] = []
+        try:
+            for number in range(MAX_LOOKS):
+                sight, again = self._pass(in_force, reports, full=full and number == 0)
+                if not again:
+                    break
+        finally:
+            if reports:
+                self._report(*reports)
+            if self._ladder != before:
+                self._store.save_ladder(self._ladder, self.clock.boot_id)
         return sight
 
-    def _pass(self, in_force: InForce, *, full: bool) -> tuple[Sight, bool]:
-        """Looks once and does what follows; True if more may follow at once."""
+    def _pass(self, in_force: InForce, reports: list[Report], *, full: bool) -> tuple[Sight, bool]:
+        """Looks once, does what follows and adds its reports; True if more may follow at once."""
         gate = self._current_gate()
         sight = self._lookout.look(self._gated_devices, gate, full=full)
         # Read after looking, which takes time: an edge may have passed meanwhile.
@@ -214,12 +224,9 @@ class Agent:
             settings=in_force.settings,
             plan=in_force.state,
         )
-        reports, ladder = self._hands.act(decision, gate)
-        changed, self._ladder, self._looked_at = ladder != self._ladder, ladder, now
-        if reports:
-            self._report(*reports)
-        if changed:
-            self._store.save_ladder(ladder, self.clock.boot_id)
+        done, self._ladder = self._hands.act(decision, gate)
+        self._looked_at = now
+        reports += done
         return sight, decision.look_again
 
     def _tell(self, sight: Sight, in_force: InForce) -> None:
