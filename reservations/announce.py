@@ -157,7 +157,7 @@ def _broker() -> Celery:
 def _nudge(host: str) -> None:
     # Each host's broker user may touch only keys with this prefix.
     options = {
-        "global_keyprefix": f"{wire.host_queue(host)}:",
+        "global_keyprefix": wire.host_key_prefix(host),
         "socket_timeout": LIMIT_S,
         "socket_connect_timeout": LIMIT_S,
         "max_retries": 0,

@@ -39,6 +39,11 @@ def host_queue(name: str) -> str:
     return f"host.{name}"
 
 
+def host_key_prefix(name: str) -> str:
+    """What every key of that host in the broker begins with; its broker user may touch no other."""
+    return f"{host_queue(name)}:"
+
+
 class Shape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base: immutable, fields by name, defaults left out on the wire; unknown fields are ignored."""
 

@@ -10,12 +10,14 @@ from celery import Celery
 
 from reservations.core import wire
 from tests.host.control_plane import grant, real_now
-from tests.host.kit import ROOT, until
+from tests.host.kit import ROOT, SimHost, until
 
 
 @pytest.fixture
 def broker(redis_url):
     with Celery("sender", broker=redis_url) as sender:
+        prefix = wire.host_key_prefix(SimHost.name)
+        sender.conf.broker_transport_options = {"global_keyprefix": prefix}
         yield sender
 
 

@@ -71,6 +71,8 @@ def run(configuration: config.Config) -> None:
     """Works until it is told to stop."""
     queue = wire.host_queue(configuration.host)
     app.conf.update(broker_url=configuration.redis_url, task_default_queue=queue)
+    prefix = wire.host_key_prefix(configuration.host)
+    app.conf.broker_transport_options["global_keyprefix"] = prefix
     app.worker_main(
         [
             "worker", "--queues", queue, "--hostname", f"host-{configuration.host}@%h",
