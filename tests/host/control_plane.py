@@ -54,7 +54,8 @@ class ControlPlaneDouble:
         # Every report in the order in which it came, repeats included.
         self.received: list[Report] = []
         self.plans_asked = 0
-        self.rejected_ids: set[str] = set()
+        # Kinds of reports that make a whole batch unacceptable.
+        self.poison: set[str] = set()
         self._server: _Server | None = None
 
     @property
@@ -169,6 +170,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, msgspec.json.encode(answer))
             return
         reports = msgspec.json.decode(self.body, type=Reports).reports
+        if double.poison & {report.kind for report in reports}:
+            self._answer(400, b'{"code": "invalid"}')
+            return
         double.received += reports
         if double.lose_answers:
             self.close_connection = True

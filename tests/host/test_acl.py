@@ -113,6 +113,21 @@ def test_a_mode_that_somebody_changed_is_seen_and_put_right(node: str, mode: int
 
 
 @needs_root
+def test_a_node_that_was_given_to_somebody_is_taken_back(node: str) -> None:
+    gate = AclGate({"GPU-a": [node]})
+    gate.set("GPU-a", [], group_open=False)
+    os.chown(node, BOB, -1)
+    assert opening(node, BOB) == errno.ENXIO
+
+    seen = gate.observe()["GPU-a"]
+    assert seen is not None
+    assert not seen.sound
+    gate.set("GPU-a", [], group_open=False)
+    assert opening(node, BOB) == errno.EACCES
+    assert gate.observe()["GPU-a"] == GateState()
+
+
+@needs_root
 def test_a_node_made_anew_by_a_driver_reload_is_not_taken_for_gated(node: str) -> None:
     gate = AclGate({"GPU-a": [node]})
     gate.set("GPU-a", [ALICE], group_open=False)

@@ -120,14 +120,12 @@ def test_where_the_vendor_has_no_lists_the_descriptor_counts(scan: HolderScan, n
 
 
 def test_a_list_that_could_not_be_read_says_nothing(scan: HolderScan, node: str) -> None:
-    """Case 59."""
     with child(ALICE, holding(node)):
         assert look(scan, node, None) is None
         assert look(scan, node, Sample(uuid=GPU, at=NOW, processes=None)) is None
 
 
 def test_drawing_alone_is_not_use(scan: HolderScan, node: str) -> None:
-    """Case 65."""
     with child(ALICE, holding(node)) as desktop:
         reading = Sample(
             uuid=GPU, at=NOW, processes=(ProcessUse(pid=desktop.pid, graphics_only=True),)
@@ -136,7 +134,7 @@ def test_drawing_alone_is_not_use(scan: HolderScan, node: str) -> None:
 
 
 def test_a_listed_pid_that_is_no_process_is_left_out(scan: HolderScan, node: str) -> None:
-    """Cases 58 and 61: it has ended since, or there never was one."""
+    """It has ended since, or there never was one."""
     with child(ALICE, holding(node)) as one:
         gone = Child(ALICE, idle)
         os.kill(gone.pid, signal.SIGKILL)
@@ -151,7 +149,7 @@ def test_a_list_that_is_garbage_for_the_most_part_says_nothing(scan: HolderScan,
 
 
 def test_a_listed_process_without_the_device_is_not_believed(scan: HolderScan, node: str) -> None:
-    """Case 56: the driver may mean a process of another namespace by that number."""
+    """The driver may mean a process of another namespace by that number."""
     with child(ALICE, idle) as innocent, child(BOB, holding(node)) as one:
         assert found(look(scan, node, sample(innocent.pid, one.pid))) == {one.pid: True}
         assert look(scan, node, sample(innocent.pid)) is None
@@ -342,6 +340,43 @@ def test_a_simulated_device_has_no_node_and_says_itself_whose_a_process_is(
         assert (holder.uses, holder.protected) == (True, None)
 
 
+@pytest.fixture
+def dead_mount(tmp_path: Path) -> Iterator[str]:
+    """A file system whose server never answers, as FUSE and NFS have them on bad days."""
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("needs FUSE")
+    libc = ctypes.CDLL(None, use_errno=True)
+    place = tmp_path / "dead"
+    place.mkdir()
+    server = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
+    if libc.mount(b"dead", os.fsencode(place), b"fuse", 0, options):
+        pytest.skip(f"cannot mount: {os.strerror(ctypes.get_errno())}")
+    yield str(place)
+    libc.umount2(os.fsencode(place), 2)
+    os.close(server)
+
+
+def test_a_descriptor_on_a_dead_mount_hangs_nobody(
+    processes: Processes, node: str, dead_mount: str
+) -> None:
+    def stat_of_it_hangs(ready: Callable[[], None]) -> None:
+        ready()
+        os.stat(dead_mount)
+
+    made = Child(0, lambda ready: (os.open(dead_mount, os.O_PATH), holding(node)(ready)))
+    try:
+        scan = HolderScan(processes, only_uids=frozenset({0}))
+        holders = look(scan, node, sample(made.pid))
+        assert holders
+        assert made.pid in found(holders)
+        with child(0, stat_of_it_hangs) as one:
+            until(lambda: "fuse" in Path(f"/proc/{one.pid}/wchan").read_text())
+    finally:
+        os.kill(made.pid, signal.SIGKILL)
+        made.reap()
+
+
 def test_holders_can_be_signalled_and_nobody_else(
     scan: HolderScan, processes: Processes, node: str
 ) -> None:
@@ -355,7 +390,7 @@ def test_holders_can_be_signalled_and_nobody_else(
 
 
 def test_a_process_that_ends_during_the_scan_is_skipped(scan: HolderScan, node: str) -> None:
-    """Case 61: many come and go while the scan runs; none of it is an error."""
+    """Many come and go while the scan runs; none of it is an error."""
 
     def churn(ready: Callable[[], None]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)

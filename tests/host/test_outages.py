@@ -61,6 +61,17 @@ def test_after_an_outage_each_report_arrives_once(sim, plane):
     assert len({report.id for report in plane.reports}) == len(plane.reports)
 
 
+def test_a_report_that_is_never_accepted_holds_up_no_other(sim, plane):
+    plane.poison = {"agent_started"}
+    plane.grants = (grant(sim.uuids[0], "alice", end_s=3),)
+    agent = sim.agent(plane.url)
+
+    until(lambda: plane.find("closed"))
+
+    until(lambda: not len(agent.spool))
+    assert "agent_started" not in plane.kinds()
+
+
 def test_a_silent_control_plane_does_not_delay_an_edge(sim, plane):
     plane.grants = (grant(sim.uuids[0], "alice", end_s=3),)
     end = plane.grants[0].end

@@ -92,7 +92,6 @@ def test_no_pid_of_a_broken_list_is_looked_at(processes: Processes) -> None:
 
 
 def test_one_that_ended_since_the_look_is_skipped(processes: Processes) -> None:
-    """Case 61."""
     with child(ALICE, obedient) as one:
         processes.look(one.pid)
         os.kill(one.pid, signal.SIGKILL)
@@ -134,7 +133,6 @@ def reusing(pid: int) -> Child:
 
 
 def test_a_zombie_is_dead(processes: Processes) -> None:
-    """Case 55."""
     with child(ALICE, lambda ready: ready()) as one:
         until(one.ended)
 
@@ -176,7 +174,6 @@ def test_letting_go_closes_the_descriptors(processes: Processes) -> None:
 
 @pytest.mark.parametrize("comm", ["a) b", "a) R 7 7", ") ", "((((", "x y z"])
 def test_a_name_with_brackets_and_blanks_shifts_nothing(tmp_path: Path, comm: str) -> None:
-    """Case 55."""
     proc = FakeProc(tmp_path)
     proc.add(700, comm=comm, ppid=600, start_ticks=4242)
 
@@ -224,7 +221,7 @@ def test_facts_of_a_process_that_ended_while_they_were_read_count_for_nothing(
 
 
 def test_an_agent_in_a_pid_namespace_of_its_own_knows_it(tmp_path: Path) -> None:
-    """Case 56: pids from the driver mean other processes there."""
+    """Pids from the driver mean other processes there."""
     assert sees_the_host() == (os.stat("/proc/self/ns/pid").st_ino == INIT_PID_NAMESPACE_INODE)
     assert not sees_the_host(tmp_path)
 

@@ -18,6 +18,7 @@ from reservations.core.reconcile import plan_actions
 from reservations.core.wire import HostSettings, ProcessUse, Sample
 from tests.core.stage import ALICE, BOB, GPU, at, grant
 from tests.host.people import as_person, child, wait_for_ever
+from tests.waiting import until
 from workers.host.clock import HostClock, boottime_s
 from workers.host.gates.acl import AclGate
 from workers.host.hands import Hands
@@ -170,6 +171,51 @@ def test_an_intruder_with_a_passed_descriptor_is_stopped_after_the_warning(bench
             assert bench.tick(at(40)) == ["signalled"]
             assert intruder.reap() == signal.SIGTERM
             assert not owner.ended()
+
+
+@pytest.fixture
+def frozen() -> Iterator[Path]:
+    """A cgroup whose processes are in state D and ignore SIGKILL, as one stuck in a driver does."""
+    folder = Path("/sys/fs/cgroup/freezer") / f"berth-test-{os.getpid()}"
+    if not folder.parent.is_dir():
+        pytest.skip("needs the cgroup v1 freezer")
+    folder.mkdir()
+    yield folder
+    (folder / "freezer.state").write_text("THAWED")
+    until(lambda: not (folder / "cgroup.procs").read_text())
+    folder.rmdir()
+
+
+def test_a_process_that_sigkill_does_not_end_is_called_stuck_and_holds_the_device_back(
+    bench: Bench, frozen: Path
+) -> None:
+    bench.grants.append(grant(BOB, at(hours=1), booking=7))
+    bench.tick(at(-60))
+    bench.tick(at(0))
+    with child(ALICE, job(bench.node)) as train:
+        bench.listed = [train.pid]
+        (frozen / "cgroup.procs").write_text(str(train.pid))
+        (frozen / "freezer.state").write_text("FROZEN")
+        until(lambda: (frozen / "freezer.state").read_text().strip() == "FROZEN")
+
+        told = [kind for seconds in range(240) for kind in bench.tick(at(hours=1, seconds=seconds))]
+
+        assert told == [
+            "closed",
+            "delayed",
+            "overrun",
+            "signalled",
+            "killed",
+            "stuck",
+            "delayed",
+        ]
+        assert not train.ended()
+        assert not bench.opens_for(BOB)
+
+        (frozen / "freezer.state").write_text("THAWED")
+        assert train.reap() == signal.SIGKILL
+        bench.listed = []
+        assert bench.tick(at(hours=1, minutes=5)) == ["gone", "opened"]
 
 
 def test_a_monitor_that_has_every_device_open_is_left_alone(bench: Bench) -> None:

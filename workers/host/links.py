@@ -17,7 +17,9 @@ from reservations.core.wire import (
     DeviceInfo,
     HealthProblem,
     Inventory,
+    Report,
     Reports,
+    ReportsAnswer,
     Samples,
     SamplesAnswer,
 )
@@ -41,6 +43,8 @@ BEFORE_END = timedelta(seconds=3)
 RETRY_S = 2.0
 DEVICES_EVERY_S = 60.0
 LIST_AGAIN_S = 60.0
+# Answers that say something about the message itself, not about who sends it or when.
+NEVER_ACCEPTED = frozenset({400, 413, 422})
 
 
 class Link(ABC):
@@ -219,14 +223,28 @@ class PostLink(Link):
             self._on_answer(self._control_plane.post_samples(samples))
 
     def _send_reports(self) -> None:
-        while batch := self._spool.oldest(MAX_REPORTS_PER_BATCH):
-            answer = self._control_plane.post_reports(Reports(reports=batch))
-            for rejected in answer.rejected:
-                logger.error("report=%s was rejected: %s", rejected.id, rejected.code)
-            settled = {*answer.stored, *(rejected.id for rejected in answer.rejected)}
-            self._spool.acknowledge(settled)
-            if settled.isdisjoint(report.id for report in batch):
-                raise Refused(200, "reports: the answer names none of the reports sent")
+        """One report that cannot be accepted is found by halving, and does not hold up the rest."""
+        size = MAX_REPORTS_PER_BATCH
+        while batch := self._spool.oldest(size):
+            try:
+                answer = self._control_plane.post_reports(Reports(reports=batch))
+            except Refused as error:
+                if error.status not in NEVER_ACCEPTED:
+                    raise
+                size = max(1, len(batch) // 2)
+                if len(batch) == 1:
+                    logger.error("report=%s dropped: %s", batch[0], error)  # noqa: TRY400
+                    self._spool.acknowledge({batch[0].id})
+            else:
+                self._settle(batch, answer)
+
+    def _settle(self, batch: tuple[Report, ...], answer: ReportsAnswer) -> None:
+        for rejected in answer.rejected:
+            logger.error("report=%s was rejected: %s", rejected.id, rejected.code)
+        settled = {*answer.stored, *(rejected.id for rejected in answer.rejected)}
+        self._spool.acknowledge(settled)
+        if settled.isdisjoint(report.id for report in batch):
+            raise Garbage("reports: the answer names none of the reports sent")
 
 
 class DeviceLink(Link):

@@ -13,6 +13,8 @@ logger = logging.getLogger(__name__)
 
 # Look-ups under way at once; a directory that hangs keeps no more threads than this.
 MAX_LOOKUPS = 16
+# What the wire takes; a longer name is left out rather than the whole heartbeat.
+MAX_NAME = 64
 
 
 class Users(Protocol):
@@ -106,7 +108,8 @@ class Names:
         """The name if it is known within ``wait_s``; otherwise None, and it may be next time."""
         if uid not in self._known_names:
             for answer in self._ask({uid}, wait_s).values():
-                self._known_names[uid] = answer if isinstance(answer, str) else None
+                fits = isinstance(answer, str) and len(answer) <= MAX_NAME
+                self._known_names[uid] = str(answer) if fits else None
         return self._known_names.get(uid)
 
     def _ask(self, keys: Iterable[str | int], wait_s: float) -> dict[str | int, int | str | None]:
