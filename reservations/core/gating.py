@@ -54,7 +54,8 @@ class GateCase:
     def wanted(self) -> GateState:
         free = self.closed_to_others and not self.foreign
         admitted = self.rights.uids if free else self.kept
-        return GateState(uids=self.always_open | admitted, group_open=self.rights.walk_up)
+        # Root passes every gate, and no gate names it.
+        return GateState(uids=(self.always_open | admitted) - {0}, group_open=self.rights.walk_up)
 
 
 def gate_step(

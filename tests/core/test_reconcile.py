@@ -61,7 +61,6 @@ def test_the_gate_closes_at_the_end_before_anybody_is_signalled() -> None:
 
 
 def test_both_owners_at_the_boundary_second_only_the_next_one_holds() -> None:
-    """Case 10."""
     stage = Stage(grants=[grant(ALICE, at(hours=-1), at(0)), grant(BOB)])
     stage.tick(at(-5))
     stage.run(ALICE, at(minutes=-30))
@@ -75,7 +74,6 @@ def test_both_owners_at_the_boundary_second_only_the_next_one_holds() -> None:
 
 
 def test_back_to_back_bookings_of_one_person_make_no_gap_and_no_warning() -> None:
-    """Case 37."""
     first = grant(ALICE, at(hours=-1), at(0), booking=1)
     second = grant(ALICE, at(0), at(hours=1), booking=2)
     stage = Stage(grants=[first, second])
@@ -91,7 +89,6 @@ def test_back_to_back_bookings_of_one_person_make_no_gap_and_no_warning() -> Non
 
 
 def test_a_holder_that_ignores_sigterm_delays_the_next_person_by_the_short_grace_only() -> None:
-    """Case 52."""
     stage = Stage(grants=[grant(ALICE, at(hours=-1), at(0)), grant(BOB, booking=7)])
     stage.tick(at(-5))
     job = stage.run(ALICE, at(minutes=-30), obeys=False)
@@ -116,7 +113,6 @@ def test_a_holder_that_ignores_sigterm_delays_the_next_person_by_the_short_grace
 
 
 def test_a_holder_that_ignores_sigterm_is_killed_within_the_set_grace() -> None:
-    """Case 53."""
     settings = msgspec.structs.replace(SETTINGS, grace_s=5.0)
     stage = Stage(settings=settings, grants=[grant(ALICE, at(hours=-1), at(0))])
     stage.tick(at(-5))
@@ -214,7 +210,7 @@ def test_a_device_that_is_not_on_the_list_is_never_touched() -> None:
 
 
 def test_changing_the_order_of_the_cards_changes_nothing() -> None:
-    """Case 74: a device is its UUID."""
+    """A device is its UUID."""
     settings = msgspec.structs.replace(SETTINGS, managed=("GPU-b", "GPU-a"))
     stage = Stage(settings=settings, grants=[grant(ALICE, device="GPU-b")])
     stage.tick(at(0))
@@ -242,7 +238,6 @@ def test_exempt_people_are_neither_stopped_nor_in_the_way(uid_list: str) -> None
 
 
 def test_a_desktop_or_system_process_is_neither_use_nor_in_the_way() -> None:
-    """Case 65."""
     stage = Stage(grants=[grant(ALICE)])
     stage.run(BOB, at(minutes=-30), uses=False)
     stage.run(0, at(minutes=-30), protected="root or a system account")
@@ -303,6 +298,14 @@ def test_a_gate_that_cannot_be_set_is_tried_again_and_nothing_is_claimed() -> No
     assert stage.open_to() == {ALICE}
 
 
+def test_a_grant_for_root_needs_no_gate_and_keeps_none_busy() -> None:
+    stage = Stage(grants=[grant(0)])
+
+    stage.ticks(every(5, at(-5), at(30)))
+
+    assert not stage.done(SetGate)
+
+
 def test_an_unknown_gate_moves_nothing_and_stops_nobody() -> None:
     stage = Stage(gates={GPU: None}, grants=[grant(ALICE, at(hours=-1), at(0)), grant(BOB)])
     stage.run(ALICE, at(minutes=-30))
@@ -314,7 +317,7 @@ def test_an_unknown_gate_moves_nothing_and_stops_nobody() -> None:
 
 
 def test_before_the_first_reading_unknown_is_neither_free_nor_a_violation() -> None:
-    """Case 59: the gate goes on, nobody is stopped on a guess, and nobody is said to be gone."""
+    """The gate goes on, nobody is stopped on a guess, and nobody is said to be gone."""
     stage = Stage(grants=[grant(ALICE, at(hours=-1), at(0)), grant(BOB)])
     stage.tick(at(-5))
     stage.run(ALICE, at(minutes=-30), obeys=False)

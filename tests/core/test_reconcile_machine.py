@@ -234,7 +234,7 @@ def test_whatever_happens_nobody_is_wronged() -> None:
 
 
 # To find that a guard is missing is enough; the smallest way to show it takes long.
-SABOTAGE = settings(MACHINE, phases=(Phase.generate,))
+SABOTAGE = settings(MACHINE, phases=(Phase.generate,), max_examples=2000)
 
 
 def without_closing(decision: Decision) -> Decision:

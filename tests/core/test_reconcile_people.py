@@ -125,7 +125,6 @@ def test_a_process_is_gone_only_when_the_next_look_does_not_see_it() -> None:
 def test_what_cannot_be_killed_is_called_stuck_once_holds_the_device_back_and_ends_the_loop() -> (
     None
 ):
-    """Case 62."""
     stage = Stage(grants=[ENDED, grant(BOB, booking=7)])
     stage.tick(at(-5))
     stage.run(ALICE, at(minutes=-30), obeys=False, mortal=False)

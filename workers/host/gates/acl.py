@@ -56,7 +56,7 @@ def entries_for(uids: Iterable[int], *, group_open: bool) -> tuple[Entry, ...]:
 
 
 class AclGate:
-    """Gates the nodes of each device, given by path; each keeps the owner and group it has."""
+    """Gates the nodes of each device, given by path; each keeps its group."""
 
     def __init__(self, nodes: Mapping[str, Sequence[str]]) -> None:
         self._nodes = nodes
@@ -68,6 +68,7 @@ class AclGate:
         content = encode(entries_for(uids, group_open=group_open))
         for path in self._paths(device):
             try:
+                _own(path)
                 os.setxattr(path, ATTRIBUTE, content)
             except OSError as error:
                 raise GateError(f"{path} cannot be gated: {error.strerror}") from error
@@ -103,6 +104,12 @@ class AclGate:
         )
 
 
+def _own(path: str) -> None:
+    """An owner may open the node and change its ACL: that is the agent's own uid, root."""
+    if os.stat(path).st_uid != os.geteuid():
+        os.chown(path, os.geteuid(), -1)
+
+
 def _remove(path: str) -> None:
     try:
         os.removexattr(path, ATTRIBUTE)
@@ -112,19 +119,19 @@ def _remove(path: str) -> None:
 
 
 def _state_of(path: str) -> GateState:
-    """Who may open one node.
+    """Who may open one node, and whether it is as this gate would write it.
 
     Raises:
         OSError: It is missing, or its file system keeps no ACLs.
         ValueError: The ACL is in a form unknown here.
     """
+    found = os.stat(path)
     try:
         entries = decode(os.getxattr(path, ATTRIBUTE))
     except OSError as error:
         if error.errno != errno.ENODATA:
             raise
-        mode = os.stat(path).st_mode
-        return GateState(group_open=bool(mode & 0o060), sound=False)
+        return GateState(group_open=bool(found.st_mode & 0o060), sound=False)
     uids = frozenset(
         uid for tag, permissions, uid in entries if tag == USER and permissions & READ_WRITE
     )
@@ -134,5 +141,5 @@ def _state_of(path: str) -> GateState:
     return GateState(
         uids=uids,
         group_open=group_open,
-        sound=entries == entries_for(uids, group_open=group_open),
+        sound=entries == entries_for(uids, group_open=group_open) and found.st_uid == os.geteuid(),
     )
