@@ -2,9 +2,7 @@ import "temporal-polyfill/global";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { Axis, labelStep, snap, snapDown, snapUp } = await import(
-  "../../webapp/static/webapp/js/axis.js"
-);
+const { Axis, labelStep, snap, snapUp } = await import("../../webapp/static/webapp/js/axis.js");
 const { HOUR } = await import("../../webapp/static/webapp/js/zoned.js");
 
 const utc = (/** @type {string} */ text) => Date.parse(`${text}Z`);
@@ -75,6 +73,5 @@ test("labels keep their distance", () => {
 
 test("snapping", () => {
   assert.equal(snap(8, 5), 10);
-  assert.equal(snapDown(9, 5), 5);
   assert.equal(snapUp(6, 5), 10);
 });

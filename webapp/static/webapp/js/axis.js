@@ -95,11 +95,6 @@ export function snap(at, grid) {
 }
 
 /** @param {number} at @param {number} grid ms */
-export function snapDown(at, grid) {
-  return Math.floor(at / grid) * grid;
-}
-
-/** @param {number} at @param {number} grid ms */
 export function snapUp(at, grid) {
   return Math.ceil(at / grid) * grid;
 }

@@ -124,7 +124,7 @@ function drawing(timeline, grid, outcomes, down, lane) {
     },
     finish() {
       // A click, without a drag, means an hour from there.
-      if (at === anchor && first === last) at = anchor + CLICK_MS - grid;
+      if (at === anchor && first === last) at = anchor + CLICK_MS;
       const drawn = draft();
       timeline.setDraft(drawn);
       if (drawn) outcomes.onDraft(drawn);

@@ -1,6 +1,6 @@
 // What a gesture means in time. Pure: instants in, instants out.
 
-import { snap, snapDown, snapUp } from "./axis.js";
+import { snap, snapUp } from "./axis.js";
 
 /** @import { Booking } from "./store.js" */
 
@@ -9,13 +9,13 @@ import { snap, snapDown, snapUp } from "./axis.js";
 /** @typedef {"all" | "end" | "none"} Editable */
 
 /**
- * The span drawn from one instant to another. Left of now it starts now; wholly in the past, nothing.
+ * The span drawn from one instant to another, to the nearest steps of the grid. Left of now it starts now; wholly in the past, nothing.
  * @param {{ anchor: number, at: number, grid: number, now: number }} drawn
  * @returns {Span | null}
  */
 export function drafted({ anchor, at, grid, now }) {
-  const from = snapDown(Math.min(anchor, at), grid);
-  const to = Math.max(snapUp(Math.max(anchor, at), grid), from + grid);
+  const from = snap(Math.min(anchor, at), grid);
+  const to = Math.max(snap(Math.max(anchor, at), grid), from + grid);
   return to <= now ? null : { from: Math.max(from, now), to };
 }
 

@@ -170,3 +170,5 @@ new LiveSocket("/ws/live/", {
 });
 
 setInterval(() => timeline.tick(), 15_000);
+// The socket fetches once more when it listens: what happened in between is in that answer.
+reload();

@@ -39,21 +39,33 @@ export class Timeline {
     this.proposals = new Map();
     /** @type {Draft | null} */
     this.draft = null;
+    /** What the rows were built for. */
+    this.shown = "";
     this.draftPending = false;
     /** @type {HTMLElement[]} */
     this.draftBoxes = [];
     new ResizeObserver(() => this.axis && drawAxis(this)).observe(root);
   }
 
-  /** @param {Axis} axis @param {HostRow[]} hosts */
+  /**
+   * Show these days and rows. Rows that are there already stay, with the focus and any gesture on them.
+   * @param {Axis} axis
+   * @param {HostRow[]} hosts
+   */
   show(axis, hosts) {
+    const shown = JSON.stringify([axis.start, axis.end, hosts]);
+    if (shown !== this.shown) this.build(axis, hosts);
+    this.shown = shown;
+    this.draw();
+  }
+
+  /** @param {Axis} axis @param {HostRow[]} hosts */
+  build(axis, hosts) {
     this.axis = axis;
-    this.hosts = hosts;
     this.lanes.clear();
     this.drawn.clear();
     const smallest = SMALLEST_PIXELS_PER_HOUR[/** @type {1 | 3 | 7} */ (axis.days.length)] ?? 6;
     this.root.style.setProperty("--lane-min", `${Math.round(axis.hours * smallest)}px`);
-    this.root.setAttribute("aria-busy", "false");
     this.labels = make("div", { class: "tl-labels", "aria-hidden": "true" });
     this.grid = make("div", { class: "tl-grid", "aria-hidden": "true" });
     this.nowLine = make("div", { class: "tl-now", "aria-hidden": "true" });
@@ -73,7 +85,6 @@ export class Timeline {
     const inner = make("div", { class: "tl-inner" }, head, this.grid, ...rows, over);
     this.root.replaceChildren(inner);
     drawAxis(this);
-    this.draw();
   }
 
   /** @param {DeviceRow} device */
@@ -93,9 +104,8 @@ export class Timeline {
   }
 
   draw() {
-    for (const boxes of this.drawn.values()) for (const box of boxes.values()) box.remove();
-    this.drawn.clear();
-    for (const booking of this.store.bookings()) this.drawOne(booking.id);
+    const known = this.store.bookings().map((booking) => booking.id);
+    for (const id of new Set([...this.drawn.keys(), ...known])) this.drawOne(id);
     this.drawDraft();
     this.moveNow();
   }
