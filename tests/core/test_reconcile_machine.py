@@ -207,8 +207,10 @@ class AgentMachine(RuleBasedStateMachine):
 
     def check_opening(self, action: SetGate, processes: list[Process]) -> None:
         """Nobody new is let in beside somebody who should have left."""
+        gate = self.stage.gates[action.device]
+        assert gate is not None
         opened = {fact.uid for fact in action.facts if fact.kind == "opened"}
-        if opened and not self.stage.unreadable:
+        if opened - gate.uids and not self.stage.unreadable:
             here = {g.uid for g in self.running() if g.device == action.device} | {EXEMPT}
             others = [p for p in processes if p.device == action.device and p.uid not in here]
             assert [p for p in others if p.protected is None] == []
