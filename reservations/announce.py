@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 LIMIT_S = 0.5
 LIVE_CHANNEL = "berth:live"
-_QUEUE_LENGTH = 2_000
+QUEUE_LENGTH = 2_000
 _NUDGE_EXPIRES_S = 60
 
 Letter = Callable[[asyncio.Runner], None]
@@ -44,7 +44,7 @@ class Courier:
         os.register_at_fork(after_in_child=self._start_anew)
 
     def _start_anew(self) -> None:
-        self._letters: deque[Letter] = deque(maxlen=_QUEUE_LENGTH)
+        self._letters: deque[Letter] = deque(maxlen=QUEUE_LENGTH)
         self._posted = threading.Condition()
         self._thread: threading.Thread | None = None
         self._delivering = False

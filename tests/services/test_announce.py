@@ -1,0 +1,196 @@
+"""Announcing reaches everybody it should, and never holds anybody up, whatever state Redis is in."""
+
+import os
+import signal
+import statistics
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+import redis
+from channels.layers import get_channel_layer
+from django.db import transaction
+
+from reservations import announce
+from reservations.core import wire
+from reservations.models import Booking
+from reservations.services import bookings
+from reservations.services.bookings import Wish
+from tests import build, servers
+from tests.build import NOON
+
+HOUR = timedelta(hours=1)
+NOW = NOON - HOUR
+
+
+@pytest.fixture
+def own_redis(settings):
+    """A Redis of this test alone, so that it can be frozen."""
+    announce.courier.wait_until_idle(30)
+    with servers.redis_server() as url:
+        settings.REDIS_URL = url
+        backend = settings.CHANNEL_LAYERS["default"]["BACKEND"]
+        settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": {"hosts": [url]}}}
+        _forget_connections()
+        yield redis.Redis.from_url(url)
+        announce.courier.wait_until_idle(30)
+    _forget_connections()
+
+
+def _forget_connections():
+    announce._redis.cache_clear()
+    announce._broker.cache_clear()
+
+
+class Listener:
+    """Hears what is sent to groups, as a browser's consumer would."""
+
+    def __init__(self, connection, *groups):
+        self._pubsub = connection.pubsub()
+        self._pubsub.subscribe(*(f"asgi__group__{group}" for group in groups))
+        for _ in groups:
+            self._pubsub.get_message(timeout=5)
+
+    def next(self):
+        message = self._pubsub.get_message(timeout=5)
+        group = message["channel"].decode().removeprefix("asgi__group__")
+        return group, get_channel_layer().deserialize(message["data"])
+
+
+def book(device, person, start=NOON, **fields):
+    wish = Wish(devices=(device.uuid,), start=start, duration=HOUR, **fields)
+    return bookings.book(wish, actor=build.actor(person), now=NOW)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestWhoHears:
+    def test_everybody_hears_a_masked_row_and_the_owner_a_whole_one(self, own_redis):
+        alice, device = build.person("alice"), build.device()
+        listener = Listener(own_redis, "calendar", f"person.{alice.pk}", "operators")
+        booking = book(device, alice, purpose="secret plan")
+        heard = dict(listener.next() for _ in range(3))
+        assert {group: event["row"]["purpose"] for group, event in heard.items()} == {
+            "calendar": "",
+            f"person.{alice.pk}": "secret plan",
+            "operators": "secret plan",
+        }
+        for event in heard.values():
+            assert event["type"] == "booking.changed"
+            assert (event["row"]["id"], event["row"]["revision"]) == (booking.pk, 1)
+
+    def test_people_and_teammates_hear_the_whole_row(self, own_redis):
+        alice, bob, mate = build.person(), build.person("bob"), build.person()
+        team = build.team(alice, mate)
+        listener = Listener(own_redis, f"person.{bob.pk}", f"person.{mate.pk}")
+        book(build.device(), alice, people=("bob",), team=team.name, purpose="ours")
+        heard = dict(listener.next() for _ in range(2))
+        assert set(heard) == {f"person.{bob.pk}", f"person.{mate.pk}"}
+        assert all(event["row"]["purpose"] == "ours" for event in heard.values())
+
+    def test_the_masked_row_hides_the_owner_where_the_site_hides_names(self, own_redis, settings):
+        settings.SHOW_OWNERS = False
+        listener = Listener(own_redis, "calendar")
+        book(build.device(), build.person())
+        assert listener.next()[1]["row"]["owner"] is None
+
+    def test_the_hosts_are_nudged_on_their_own_queue_with_their_own_prefix(self, own_redis):
+        device = build.device(build.host("sim-a"))
+        book(device, build.person())
+        assert announce.courier.wait_until_idle(10)
+        key = f"host.sim-a:{wire.host_queue('sim-a')}"
+        assert own_redis.llen(key) == 1
+        assert wire.NUDGE.encode() in own_redis.lindex(key, 0)
+
+    def test_a_change_that_is_rolled_back_is_never_heard_of(self, own_redis):
+        listener = Listener(own_redis, "calendar")
+        booking = build.booking(build.device())
+        with transaction.atomic():
+            announce.booking_changed(booking)
+            transaction.set_rollback(True)
+        announce.booking_changed(build.booking(build.device()))
+        assert listener.next()[1]["row"]["id"] != booking.pk
+
+    def test_live_messages_are_passed_on_as_json(self, own_redis):
+        pubsub = own_redis.pubsub()
+        pubsub.subscribe(announce.LIVE_CHANNEL)
+        pubsub.get_message(timeout=5)
+        announce.live({"type": "devices", "devices": []})
+        assert pubsub.get_message(timeout=5)["data"] == b'{"type":"devices","devices":[]}'
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_frozen_redis_slows_no_booking_by_more_than_fifty_milliseconds(own_redis):
+    device, alice = build.device(), build.person()
+    pid = own_redis.info("server")["process_id"]
+
+    def duration_s(hour):
+        began = time.perf_counter()
+        book(device, alice, start=NOON + hour * HOUR)
+        return time.perf_counter() - began
+
+    usual = statistics.median(duration_s(hour) for hour in range(10))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        frozen = [duration_s(hour) for hour in range(10, 20)]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert statistics.median(frozen) < usual + 0.05
+    assert max(frozen) < usual + 0.25
+    assert Booking.objects.count() == 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_after_a_redis_has_thawed_announcements_go_on(own_redis):
+    pid = own_redis.info("server")["process_id"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        book(build.device(), build.person())
+        assert announce.courier.wait_until_idle(20)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    listener = Listener(own_redis, "calendar")
+    booking = book(build.device(), build.person())
+    assert listener.next()[1]["row"]["id"] == booking.pk
+
+
+class TestCourier:
+    def test_letters_are_delivered_in_order(self):
+        courier, seen = announce.Courier(), []
+        for number in range(100):
+            courier.post(lambda _, number=number: seen.append(number))
+        assert courier.wait_until_idle(10)
+        assert seen == list(range(100))
+
+    def test_one_that_fails_does_not_hold_up_the_next(self):
+        courier, seen = announce.Courier(), []
+        courier.post(lambda _: 1 / 0)
+        courier.post(lambda _: seen.append("next"))
+        assert courier.wait_until_idle(10)
+        assert seen == ["next"]
+
+    def test_when_too_many_wait_the_oldest_is_dropped_and_posting_never_blocks(self, monkeypatch):
+        monkeypatch.setattr(announce, "QUEUE_LENGTH", 3)
+        courier, seen, go_on, begun = announce.Courier(), [], threading.Event(), threading.Event()
+        courier.post(lambda _: (begun.set(), go_on.wait(10)))
+        assert begun.wait(10)
+        for number in range(10):
+            courier.post(lambda _, number=number: seen.append(number))
+        go_on.set()
+        assert courier.wait_until_idle(10)
+        assert seen == [7, 8, 9]
+
+    @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+    def test_after_a_fork_the_child_has_a_thread_of_its_own(self):
+        courier = announce.Courier()
+        courier.post(lambda _: None)
+        assert courier.wait_until_idle(10)
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            courier.post(lambda _: os.write(write_end, b"delivered"))
+            os._exit(0 if courier.wait_until_idle(10) else 1)
+        os.close(write_end)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert os.read(read_end, 100) == b"delivered"
+        os.close(read_end)
