@@ -50,7 +50,8 @@ class _World:
 
     @property
     def spared(self) -> frozenset[int]:
-        return frozenset((*self.settings.exempt_uids, *self.settings.always_open_uids))
+        """Never stopped and never in the way. Root is protected by who it is, not by this list."""
+        return frozenset((*self.settings.exempt_uids, *self.settings.always_open_uids)) - {0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,8 @@ def _gate_case(world: _World, device: _Device, observed: GateState) -> GateCase:
         rights=device.rights,
         observed=observed,
         mark=device.mark,
-        foreign=frozenset(device.foreign or ()),
+        # Unreadable: whoever was on it at the last look has not been seen to leave.
+        foreign=frozenset(device.rungs if device.foreign is None else device.foreign),
         always_open=frozenset(world.settings.always_open_uids),
         stuck=next(stuck, None),
     )

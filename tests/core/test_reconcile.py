@@ -332,6 +332,22 @@ def test_before_the_first_reading_unknown_is_neither_free_nor_a_violation() -> N
     assert stage.ladder.rungs
 
 
+def test_an_unreadable_device_opens_unless_somebody_was_seen_on_it_last() -> None:
+    free, held = Stage(grants=[grant(ALICE)]), Stage(grants=[grant(ALICE)])
+    held.run(BOB, at(-60))
+    for stage in (free, held):
+        stage.tick(at(-5))
+        stage.unreadable = True
+        stage.tick(at(0))
+
+    assert free.open_to() == {ALICE}
+    assert held.open_to() == frozenset()
+
+    held.unreadable, held.processes = False, []
+    held.tick(at(5))
+    assert held.open_to() == {ALICE}
+
+
 def test_the_ladder_survives_its_way_to_disk_and_a_reboot_drops_what_did_not_survive() -> None:
     stage = Stage(grants=[grant(ALICE, at(hours=-1), at(0))])
     stage.tick(at(-5))
