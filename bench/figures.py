@@ -38,6 +38,16 @@ def timed_ms(work: Callable[[], object]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+def alternately_ms(
+    value: Callable[[], object], reference: Callable[[], object], *, repeat: int
+) -> tuple[list[float], list[float]]:
+    """Wall times of both in milliseconds, taken in turns, so that a busy moment burdens both."""
+    value()
+    reference()
+    times = [(timed_ms(value), timed_ms(reference)) for _ in range(repeat)]
+    return [one for one, _ in times], [other for _, other in times]
+
+
 def percentile(values: Sequence[float], percent: float) -> float:
     """The nearest-rank percentile."""
     ordered = sorted(values)
@@ -45,7 +55,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def print_table(figures: Sequence[Figure]) -> None:
-    width = max(len(figure.name) for figure in figures)
+    width = max((len(figure.name) for figure in figures), default=0)
     for figure in figures:
         ratio = f"{figure.ratio:8.2f} ×" if figure.ratio is not None else " " * 10
         reference = f"{figure.reference:10.2f}" if figure.reference is not None else " " * 10
