@@ -55,6 +55,8 @@ class Booking(models.Model):
             models.Index(name="booking_by_owner", fields=["owner", "start"]),
             models.Index(name="booking_by_start", fields=["start", "id"]),
             models.Index(name="booking_by_end", fields=["end"]),
+            # Few, and in no range of allocations that hold: calendars ask for them apart.
+            models.Index(name="booking_pending", fields=["end"], condition=Q(state="pending")),
         ]
 
     def __str__(self) -> str:
