@@ -6,10 +6,7 @@ import select
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from reservations.core.enforcement import GateState
 from reservations.core.wire import HostSettings
@@ -23,17 +20,6 @@ from workers.host.simulation import SimulatedHost
 ROOT = Path(__file__).resolve().parents[2]
 # Jobs end by themselves after this long, should a test die.
 JOB_LIMIT_S = "90"
-T = TypeVar("T")
-
-
-def until(look: Callable[[], T], *, limit_s: float = 10) -> T:
-    """The first true answer of ``look``."""
-    deadline = time.monotonic() + limit_s
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {limit_s} s; last seen: {found!r}")
-        time.sleep(0.01)
-    return found
 
 
 def is_alive(pid: int) -> bool:

@@ -3,11 +3,12 @@
 from datetime import timedelta
 
 from tests.host.control_plane import grant, real_now
-from tests.host.kit import is_alive, until
+from tests.host.kit import is_alive
+from tests.waiting import until
 
 
 def test_a_device_opens_for_its_person_at_the_start_and_closes_at_the_end(sim, plane):
-    plane.grants = (grant(sim.uuids[0], "alice", start_s=1.5, end_s=3),)
+    plane.grants = (grant(sim.uuids[0], "alice", start_s=3, end_s=5),)
     start, end = plane.grants[0].start, plane.grants[0].end
 
     sim.agent(plane.url)

@@ -10,7 +10,8 @@ from celery import Celery
 
 from reservations.core import wire
 from tests.host.control_plane import grant, real_now
-from tests.host.kit import ROOT, SimHost, until
+from tests.host.kit import ROOT, SimHost
+from tests.waiting import until
 
 
 @pytest.fixture

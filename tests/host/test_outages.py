@@ -3,7 +3,8 @@
 import msgspec
 
 from tests.host.control_plane import grant, real_now
-from tests.host.kit import is_alive, until
+from tests.host.kit import is_alive
+from tests.waiting import until
 from workers.host import status
 
 

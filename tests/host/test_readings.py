@@ -6,7 +6,7 @@ import pytest
 
 from reservations.core.wire import Sample
 from tests.host.clocks import NOON, Hands
-from tests.host.kit import until
+from tests.waiting import until
 from workers.host import readings
 from workers.host.readings import Readings
 

@@ -11,7 +11,8 @@ import pytest
 
 from reservations.core.enforcement import GateState
 from tests.host.clocks import Hands
-from tests.host.kit import ROOT, is_alive, until
+from tests.host.kit import ROOT, is_alive
+from tests.waiting import until
 from workers.host.gates.record import RecordGate
 from workers.host.simulation import GIB, Job, load
 from workers.host.vendors.simulated import SimulatedVendor

@@ -1,0 +1,114 @@
+"""The whole agent on a real device node, as root: the kernel refuses, allows, and refuses again."""
+
+import errno
+import json
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from reservations.core.wire import HostSettings
+from tests.host import nodes
+from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
+from tests.host.people import as_person, child, wait_for_ever
+from tests.waiting import until
+from workers.host.agent import Agent
+from workers.host.config import Config
+
+pytestmark = pytest.mark.root
+ALICE, BOB = 61001, 61002
+
+
+class People:
+    """alice and bob, who have no accounts on this machine."""
+
+    def uid_of(self, unix_name):
+        return {"alice": ALICE, "bob": BOB}.get(unix_name)
+
+    def name_of(self, uid):
+        return {ALICE: "alice", BOB: "bob"}.get(uid)
+
+
+@pytest.fixture
+def folder(tmp_path: Path):
+    for path in (tmp_path, *tmp_path.parents):
+        if str(path).startswith("/tmp/"):
+            path.chmod(0o755)
+    # The numbers of /dev/full, which nothing on a machine keeps open.
+    os.mknod(tmp_path / nodes.NODE, stat.S_IFCHR | 0o660, os.makedev(1, 7))
+    (tmp_path / nodes.LISTED).write_text("[]")
+    return tmp_path
+
+
+@pytest.fixture
+def plane():
+    with ControlPlaneDouble("gpu-01") as double:
+        double.settings = HostSettings(
+            mode="enforce", managed=(nodes.UUID,), grace_s=5, sample_s=1, intruder_grace_s=60
+        )
+        yield double
+
+
+@pytest.fixture
+def agent(folder, plane, monkeypatch):
+    monkeypatch.setattr("workers.host.agent.open_users", lambda config: People())
+    made = Agent(
+        Config(
+            host="gpu-01",
+            url=plane.url,
+            token=TOKEN,
+            state_dir=folder,
+            vendor="tests.host.nodes:open_vendor",
+            gate="acl",
+        ),
+        leave=lambda code: None,
+    )
+    yield made
+    made.stop()
+
+
+def opens(folder, uid):
+    def attempt():
+        try:
+            os.close(os.open(folder / nodes.NODE, os.O_RDWR))
+        except OSError as error:
+            return error.errno
+        return 0
+
+    return as_person(uid, attempt)
+
+
+def test_a_node_is_closed_before_the_slot_open_in_it_and_cleared_after_it(folder, plane, agent):
+    plane.grants = (grant(nodes.UUID, "alice", start_s=3, end_s=9),)
+    agent.start()
+    until(lambda: agent.keeper.stored)
+    until(lambda: opens(folder, ALICE) == errno.EACCES)
+
+    until(lambda: opens(folder, ALICE) == 0)
+    assert opens(folder, BOB) == errno.EACCES
+    with child(ALICE, _holds(folder)) as train, child(ALICE, _idles) as shell:
+        (folder / nodes.LISTED).write_text(json.dumps([train.pid]))
+
+        assert train.reap() == signal.SIGTERM
+        assert not shell.ended()
+    assert opens(folder, ALICE) == errno.EACCES
+    until(lambda: "gone" in plane.kinds())
+    assert plane.kinds() == ["agent_started", "opened", "closed", "overrun", "signalled", "gone"]
+    assert plane.find("signalled").unix_name == "alice"
+    assert plane.find("signalled").latency_s < 1.5
+
+
+def _holds(folder):
+    def body(ready):
+        os.open(folder / nodes.NODE, os.O_RDWR)
+        ready()
+        wait_for_ever()
+
+    return body
+
+
+def _idles(ready):
+    ready()
+    wait_for_ever()
