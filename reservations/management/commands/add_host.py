@@ -23,7 +23,8 @@ class Command(BaseCommand):
         parser.add_argument("name")
         parser.add_argument("--mode", default="observe", choices=Host.Mode.values)
         parser.add_argument(
-            "--settings",
+            "--set",
+            dest="overrides",
             nargs="*",
             default=[],
             metavar="NAME=VALUE",
@@ -57,7 +58,7 @@ def _added(name: str, options: dict[str, Any]) -> str:
         actor=COMMAND,
         now=clock.now(),
         mode=options["mode"],
-        settings=dict(_setting(word) for word in options["settings"]),
+        settings=dict(_setting(word) for word in options["overrides"]),
     )
     return token
 
@@ -73,7 +74,7 @@ def _setting(word: str) -> tuple[str, Any]:
     """``grace_s=30`` and ``unbooked_use=allow``: a JSON value, or else a word."""
     name, equals, value = word.partition("=")
     if not equals:
-        raise CommandError(f"--settings {word}: expected NAME=VALUE")
+        raise CommandError(f"--set {word}: expected NAME=VALUE")
     try:
         return name, msgspec.json.decode(value)
     except msgspec.DecodeError:
