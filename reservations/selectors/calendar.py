@@ -1,7 +1,8 @@
 """What a calendar draws: devices, and every booking that touches a period, as ready JSON.
 
-On PostgreSQL the database writes the JSON itself, several times faster than any serialiser. The rows are
-those of `visible.calendar_row`, byte for byte; a test holds both to it for every kind of viewer.
+On PostgreSQL the database writes the JSON itself, several times faster than any serialiser; elsewhere it
+is made of plain values. Both give the rows of `visible.calendar_row`, byte for byte; a test holds them to
+it for every kind of viewer.
 """
 
 from datetime import timedelta
@@ -10,11 +11,11 @@ from typing import Any, Final
 import orjson
 from django.conf import settings
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from reservations.core.period import Period
-from reservations.models import Allocation, Device
-from reservations.selectors import bookings, visible
+from reservations.models import Allocation, Booking, Device
+from reservations.selectors import visible
 
 LONGEST: Final = timedelta(days=62)
 
@@ -129,11 +130,90 @@ def _rows_by_sql(devices: list[int], period: Period, viewer: visible.Viewer) -> 
 
 
 def _rows_by_python(devices: list[int], period: Period, viewer: visible.Viewer) -> bytes:
+    """The same rows from plain values: model instances would take four times as long."""
     touching = Allocation.objects.filter(
-        Q(holds=True) | Q(booking__state="pending"),
-        device__in=devices,
-        end__gt=period.start,
-        start__lt=period.end,
+        device__in=devices, end__gt=period.start, start__lt=period.end
     )
-    shown = bookings.whole().filter(pk__in=touching.values("booking")).order_by("start", "pk")
-    return b",".join(orjson.dumps(visible.calendar_row(one, viewer=viewer)) for one in shown)
+    held = touching.filter(holds=True).values("booking")
+    pending = touching.filter(booking__state="pending").values("booking")
+    shown = Booking.objects.filter(Q(pk__in=held) | Q(pk__in=pending))
+    used, people = _devices_used(shown), _people(shown)
+    rows = shown.order_by("start", "pk").values_list(*_COLUMNS)
+    return b",".join(
+        orjson.dumps(_row(values, used.get(values[0], []), people.get(values[0], {}), viewer))
+        for values in rows
+    )
+
+
+_COLUMNS: Final = (
+    "pk",
+    "revision",
+    "state",
+    "kind",
+    "start",
+    "end",
+    "owner_id",
+    "owner__username",
+    "owner__display_name",
+    "team_id",
+    "team__name",
+    "pinned",
+    "purpose",
+)
+
+
+def _row(
+    values: tuple[Any, ...], devices: list[str], people: dict[int, str], viewer: visible.Viewer
+) -> dict[str, Any]:
+    (
+        key,
+        revision,
+        state,
+        kind,
+        start,
+        end,
+        owner,
+        username,
+        name,
+        team,
+        team_name,
+        pinned,
+        purpose,
+    ) = values
+    row = {
+        "id": key,
+        "revision": revision,
+        "state": state,
+        "kind": kind,
+        "start": visible.instant(start),
+        "end": visible.instant(end),
+        "devices": devices,
+        "owner": {"username": username, "name": name or username},
+        "people": list(people.values()),
+        "team": team_name,
+        "pinned": pinned,
+        "purpose": purpose,
+    }
+    mine = viewer.user_id == owner or team in viewer.teams or viewer.user_id in people
+    return row if viewer.is_operator or mine else visible.masked(row)
+
+
+def _devices_used(shown: QuerySet[Booking]) -> dict[int, list[str]]:
+    """UUIDs by booking, of the devices that it has to its end."""
+    used: dict[int, list[str]] = {}
+    rows = Allocation.objects.filter(booking__in=shown.values("pk"), end=F("booking__end"))
+    rows = rows.order_by("device__host__name", "device__index", "device__uuid")
+    for key, uuid in rows.values_list("booking_id", "device__uuid"):
+        used.setdefault(key, []).append(uuid)
+    return used
+
+
+def _people(shown: QuerySet[Booking]) -> dict[int, dict[int, str]]:
+    """Usernames by user id, by booking."""
+    people: dict[int, dict[int, str]] = {}
+    rows = Booking.people.through.objects.filter(booking__in=shown.values("pk"))
+    for key, user, username in rows.order_by("user__username").values_list(
+        "booking_id", "user_id", "user__username"
+    ):
+        people.setdefault(key, {})[user] = username
+    return people

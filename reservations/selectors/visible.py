@@ -4,6 +4,7 @@ The same rows serve HTML, JSON, WebSockets and iCal. Whoever may not read a book
 slot is taken, until when, and (unless the site hides it) by whom.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -75,10 +76,7 @@ def owner_shown(owner: User, role: Role) -> dict[str, str] | None:
 
 def calendar_row(booking: Booking, *, viewer: Viewer) -> dict[str, Any]:
     """The compact row that calendars draw and events carry."""
-    role = viewer.role_in(booking)
-    whole = shows_all(role)
-    names_shown = settings.SHOW_OWNERS or whole
-    return {
+    row = {
         "id": booking.pk,
         "revision": booking.revision,
         "state": booking.state,
@@ -86,12 +84,19 @@ def calendar_row(booking: Booking, *, viewer: Viewer) -> dict[str, Any]:
         "start": instant(booking.start),
         "end": instant(booking.end),
         "devices": [one.device.uuid for one in current_allocations(booking)],
-        "owner": owner_shown(booking.owner, role),
-        "people": [one.username for one in booking.people.all()] if whole else [],
-        "team": booking.team.name if booking.team and names_shown else None,
+        "owner": person(booking.owner),
+        "people": [one.username for one in booking.people.all()],
+        "team": booking.team.name if booking.team else None,
         "pinned": booking.pinned,
-        "purpose": booking.purpose if whole else "",
+        "purpose": booking.purpose,
     }
+    return row if shows_all(viewer.role_in(booking)) else masked(row)
+
+
+def masked(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A calendar row as those see it who may not read the booking whole."""
+    names = {} if settings.SHOW_OWNERS else {"owner": None, "team": None}
+    return {**row, "people": [], "purpose": "", **names}
 
 
 def booking_row(booking: Booking, *, viewer: Viewer, now: datetime) -> dict[str, Any]:
