@@ -6,20 +6,19 @@ What it carries are hints: a browser that missed one refetches, an agent asks at
 """
 
 import asyncio
-import json
 import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
-import redis
 from celery import Celery
 from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import transaction
+from kombu import Connection
 
 from reservations.core import wire
 from reservations.models import Booking, Membership
@@ -28,7 +27,6 @@ from reservations.selectors import visible
 logger = logging.getLogger(__name__)
 
 LIMIT_S = 0.5
-LIVE_CHANNEL = "berth:live"
 QUEUE_LENGTH = 2_000
 _NUDGE_EXPIRES_S = 60
 
@@ -114,12 +112,6 @@ def nudge(host_names: Iterable[str]) -> None:
     transaction.on_commit(send, robust=True)
 
 
-def live(payload: dict[str, Any]) -> None:
-    """Pass a message on to every live page; there is nothing to wait for, samples come by themselves."""
-    body = json.dumps(payload, separators=(",", ":"))
-    courier.post(lambda _: _publish(LIVE_CHANNEL, body))
-
-
 def _readers(booking: Booking) -> list[str]:
     """The groups of those who may read the booking whole: owner, people, teammates, operators."""
     people = {booking.owner_id, *(one.pk for one in booking.people.all())}
@@ -139,35 +131,40 @@ def _to_group(group: str, message: dict[str, Any]) -> None:
 
 
 @cache
-def _redis() -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=LIMIT_S, socket_connect_timeout=LIMIT_S
-    )
-
-
-def _publish(channel: str, body: str) -> None:
-    _redis().publish(channel, body)
-
-
-@cache
 def _broker() -> Celery:
     return Celery("announce", broker=settings.REDIS_URL, set_as_current=False)
 
 
+@lru_cache(maxsize=64)
+def _line_to(host: str) -> Connection:
+    """A connection that is kept: opening one costs ten times what a nudge does."""
+    return _broker().connection_for_write(
+        transport_options={
+            # Each host's broker user may touch only keys with this prefix.
+            "global_keyprefix": wire.host_key_prefix(host),
+            "socket_timeout": LIMIT_S,
+            "socket_connect_timeout": LIMIT_S,
+            "max_retries": 0,
+        }
+    )
+
+
+os.register_at_fork(after_in_child=_line_to.cache_clear)
+
+
 def _nudge(host: str) -> None:
-    # Each host's broker user may touch only keys with this prefix.
-    options = {
-        "global_keyprefix": wire.host_key_prefix(host),
-        "socket_timeout": LIMIT_S,
-        "socket_connect_timeout": LIMIT_S,
-        "max_retries": 0,
-    }
-    with _broker().connection_for_write(transport_options=options) as connection:
+    line = _line_to(host)
+    try:
         _broker().send_task(
             wire.NUDGE,
             queue=wire.host_queue(host),
-            connection=connection,
+            connection=line,
             retry=False,
             ignore_result=True,
             expires=_NUDGE_EXPIRES_S,
         )
+    except Exception:
+        # Half an answer may be left on it.
+        _line_to.cache_clear()
+        line.release()
+        raise

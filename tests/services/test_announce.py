@@ -39,7 +39,6 @@ def own_redis(settings):
 
 
 def _forget_connections():
-    announce._redis.cache_clear()
     announce._broker.cache_clear()
 
 
@@ -111,12 +110,15 @@ class TestWhoHears:
         announce.booking_changed(build.booking(build.device()))
         assert listener.next()[1]["row"]["id"] != booking.pk
 
-    def test_live_messages_are_passed_on_as_json(self, own_redis):
-        pubsub = own_redis.pubsub()
-        pubsub.subscribe(announce.LIVE_CHANNEL)
-        pubsub.get_message(timeout=5)
-        announce.live({"type": "devices", "devices": []})
-        assert pubsub.get_message(timeout=5)["data"] == b'{"type":"devices","devices":[]}'
+    def test_a_notice_reaches_its_person_and_nobody_else(self, own_redis):
+        alice, bob = build.person("alice"), build.person("bob")
+        listeners = [Listener(own_redis, f"person.{one.pk}") for one in (alice, bob)]
+        for person in (alice, bob):
+            announce.notice(person.pk, {"text": f"For {person.username}."})
+        for person, listener in zip((alice, bob), listeners, strict=True):
+            group, message = listener.next()
+            assert group == f"person.{person.pk}"
+            assert message == {"type": "notice.new", "row": {"text": f"For {person.username}."}}
 
 
 @pytest.mark.django_db(transaction=True)
