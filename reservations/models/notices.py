@@ -1,6 +1,7 @@
 """Messages to people: an outbox. Written with the change, delivered afterwards by a channel."""
 
 from django.db import models
+from django.db.models import Q
 
 from reservations.models.bookings import Booking
 from reservations.models.people import User
@@ -22,7 +23,12 @@ class Notice(models.Model):
     read_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(name="notice_by_user", fields=["user", "created"])]
+        indexes = [
+            models.Index(name="notice_by_user", fields=["user", "created"]),
+            models.Index(
+                name="notice_waiting", fields=["created"], condition=Q(delivered_at__isnull=True)
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.key

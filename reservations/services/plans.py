@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -17,9 +17,14 @@ from reservations.selectors import accounts, machines
 _NOT_AN_OVERRIDE = frozenset({"mode", "managed"})
 
 
+# A change looks at the clock a moment before it is committed. Until this has passed, it may be missing.
+_COMMIT_TAKES = timedelta(seconds=1)
+
+
 def plan_for(host: Host, *, now: datetime) -> Plan:
-    """The host's plan. ``as_of`` is read before anything else, so the plan knows all up to it."""
-    as_of = machines.database_now()
+    """The host's plan, which knows every change that was decided on before ``as_of``."""
+    # Before anything else is read: what is committed meanwhile may or may not be in.
+    as_of = machines.database_now() - _COMMIT_TAKES
     host = Host.objects.get(pk=host.pk)
     held = machines.held_on(host, since=now - REMEMBERED)
     people = {person for one in held for person in one.people}
