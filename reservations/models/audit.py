@@ -23,7 +23,7 @@ class AuditEntry(models.Model):
     after = models.JSONField(null=True)
     why = models.CharField(max_length=500, blank=True)
     source_address = models.GenericIPAddressField(null=True)
-    once_key = models.CharField(
+    once_key = models.CharField(  # noqa: DJ001 -- NULL: any number may lack one
         max_length=100,
         null=True,
         unique=True,
