@@ -41,8 +41,12 @@ def test_every_address_is_documented_once(generated: str) -> None:
             assert route in documented or route in {"/api/schema/", "/api/docs/"}
 
 
-def test_every_error_of_the_domain_has_a_status() -> None:
+def test_every_error_has_a_status_and_is_documented() -> None:
     assert set(DomainError.__subclasses__()) == set(errors._DOMAIN)
+    table = (Path(site_settings.ROOT) / "docs" / "api.md").read_text()
+    codes = {one.code for one in errors._DOMAIN} | {code for code, _ in errors._FRAMEWORK.values()}
+    # Every answer is JSON whatever is accepted, so that one is for the pages of the docs alone.
+    assert {code for code in codes if f"`{code}`" not in table} == {"not_acceptable"}
 
 
 @pytest.mark.parametrize(
