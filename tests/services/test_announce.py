@@ -40,6 +40,7 @@ def own_redis(settings):
 
 def _forget_connections():
     announce._broker.cache_clear()
+    announce._line_to.cache_clear()
 
 
 class Listener:
