@@ -176,14 +176,14 @@ class AgentMachine(RuleBasedStateMachine):
     def check(self, decision: Decision, processes: list[Process]) -> None:
         by_pid = {p.pid: p for p in processes}
         current = {(g.device, g.uid) for g in self.running()}
-        moving = set[str]()
+        signalled = False
         for action in decision.actions:
             if isinstance(action, SetGate):
-                moving.add(action.device)
+                assert not signalled
                 self.check_opening(action, processes)
             if not isinstance(action, (Terminate, Kill)):
                 continue
-            assert action.device not in moving
+            signalled = True
             named = [by_pid[pid] for pid in action.pids]
             assert all(p.protected is None and p.uid != EXEMPT for p in named)
             assert all((p.device, p.uid) not in current for p in named)
