@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection, connections
 
-from reservations.core.errors import DomainError
+from reservations.core.errors import DomainError, SlotTaken
 from reservations.models import Allocation, Site, User
 from reservations.selectors import busy, standing
 from reservations.services import bookings, locks, placing, writes
@@ -248,3 +248,18 @@ def test_eight_who_only_count_get_eight_different_devices():
     )
     assert outcome == ["ok"] * 8
     assert Allocation.objects.values("device").distinct().count() == 8
+
+
+def test_eight_people_on_twenty_slots_make_twenty_bookings():
+    device, people = build.device(), [build.person() for _ in range(8)]
+
+    def take_all(person):
+        def attempt():
+            for hour in range(20):
+                with contextlib.suppress(SlotTaken):
+                    booking_of(device, person, start=NOON + hour * HOUR)()
+
+        return attempt
+
+    assert together(*(take_all(person) for person in people)) == ["ok"] * 8
+    assert Allocation.objects.filter(holds=True).count() == 20

@@ -139,3 +139,24 @@ def test_it_is_durable_so_that_no_caller_can_hold_its_locks_longer():
     alice = build.person()
     with transaction.atomic(), pytest.raises(RuntimeError):
         bookings.book(wish, actor=build.actor(alice), now=NOW)
+
+
+def test_a_waiter_that_gave_up_does_not_open_the_lock_for_the_next(monkeypatch):
+    monkeypatch.setattr(moving, "EDGE_LOCK_LIMIT_S", 0.2)
+    device, alice = build.device(), build.person()
+    booking = build.booking(device, owner=alice)
+    with HeldLock(device):
+        for _ in range(2):
+            with pytest.raises(Busy):
+                bookings.extend(booking.pk, actor=build.actor(alice), now=NOW, duration=HOUR)
+    assert bookings.extend(booking.pk, actor=build.actor(alice), now=NOW, duration=HOUR).pk
+
+
+def test_locks_end_with_the_transaction_that_took_them_also_when_it_fails():
+    device, alice = build.device(), build.person()
+    build.booking(device)
+    wish = Wish(devices=(device.uuid,), start=NOON, duration=HOUR)
+    with pytest.raises(SlotTaken):
+        bookings.book(wish, actor=build.actor(alice), now=NOW)
+    with HeldLock(device):
+        pass
