@@ -44,6 +44,8 @@ EVICTING_S = 1.0
 WATCHED_S = 1.0
 # How often one tick looks again at what its own actions changed, before it sleeps first.
 MAX_LOOKS = 5
+# How long a stop waits for each exchange under way; the next agent repeats what it cuts off.
+LINK_LIMIT_S = 1.0
 # What a report waits for the name of somebody who is not in the plan.
 NAME_WAIT_S = 0.1
 # A clock that differs by more than this is shown as a problem.
@@ -151,6 +153,8 @@ class Agent:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(limit_s)
+        for link in self._links:
+            link.join(LINK_LIMIT_S)
         self._control_plane.close()
         self._held.close()
 

@@ -66,8 +66,13 @@ class Link(ABC):
         self._wake.set()
 
     def stop(self) -> None:
+        """Ends after the present exchange."""
         self._stopping.set()
         self._wake.set()
+
+    def join(self, limit_s: float) -> None:
+        if self._thread.is_alive():
+            self._thread.join(limit_s)
 
     def problems(self) -> list[HealthProblem]:
         trouble = self._trouble
