@@ -30,12 +30,11 @@ def main() -> int:
         return 0
     found: list[Figure] = []
     failed: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="berth-bench-") as folder:
-        with servers_in(Path(folder)) as servers:
-            for name in options.only or PARTS:
-                measured = _run(name, servers, Path(folder), quick=options.quick)
-                found += measured
-                failed += [] if measured else [name]
+    with tempfile.TemporaryDirectory(prefix="berth-bench-") as name, servers_in(Path(name)) as site:
+        for part in options.only or PARTS:
+            measured = _run(part, site, Path(name), quick=options.quick)
+            found += measured
+            failed += [] if measured else [part]
     figures.print_table(found)
     if not (options.only or options.quick or failed):
         figures.write(found, RESULTS)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.site import ROOT
@@ -65,17 +66,24 @@ def web(
         "--port", str(port), "--workers", str(processes), "--no-access-log", "--log-level", "warning",
         "--timeout-graceful-shutdown", "3",
     ]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment})
+    log = Path(os.environ["BERTH_DATA"]) / f"web-{port}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **environment}, stdout=output, stderr=output
+        )
     try:
-        _wait_until_it_serves(port, process)
+        _wait_until_it_serves(port, process, log)
         yield port
     finally:
         process.terminate()
         process.wait(20)
 
 
-def _wait_until_it_serves(port: int, process: "subprocess.Popen[bytes]") -> None:
-    servers.wait_for_port(port, process, limit_s=START_LIMIT_S)
+def _wait_until_it_serves(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    try:
+        servers.wait_for_port(port, process, limit_s=START_LIMIT_S)
+    except (RuntimeError, TimeoutError) as error:
+        raise RuntimeError(f"{error}:\n{log.read_text()[-2000:]}") from error
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_LIMIT_S)
     connection.request("GET", "/livez")
     status = connection.getresponse().status
