@@ -7,7 +7,7 @@ from reservations.core.errors import NotPossibleNow, Refused, SlotTaken
 from reservations.core.lifecycle import Phase, Verb
 from reservations.core.period import Period
 from reservations.models import Booking
-from reservations.selectors import busy, standing
+from reservations.selectors import busy
 from reservations.selectors.visible import current_allocations, instant
 from reservations.services import allocating, editing, judging, locks, writes
 from reservations.services.actors import Actor
@@ -22,7 +22,7 @@ def approve(booking_id: int, *, actor: Actor, now: datetime) -> Booking:
     """
 
     def work() -> Booking:
-        rules = standing.active_rules(now=now)
+        rules = judging.rules_for(actor, now=now)
         booking = editing.opened(booking_id, Verb.APPROVE, actor=actor, rules=rules)
         _check_pending(booking, now=now)
         if booking.end <= now:

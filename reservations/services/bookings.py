@@ -12,7 +12,6 @@ from reservations.core.errors import Alternative, Blocker, Objection, Refused, S
 from reservations.core.period import Period
 from reservations.core.rules.base import Usage
 from reservations.models import Booking, Device
-from reservations.selectors import standing
 from reservations.services import allocating, judging, locks, parties, placing, refusals, writes
 from reservations.services.actors import Actor
 from reservations.services.approving import approve, reject
@@ -92,7 +91,8 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
     if not place.free:
         refusals.explain(taken, wish, actor=actor, now=now, leave_out=leave_out)
     case = Case(who.owner, who.people, who.team, wish.kind, place.devices, place.period)
-    verdict = judging.judge(case, standing.active_rules(now=now), now=now, leave_out=leave_out)
+    rules = judging.rules_for(actor, now=now)
+    verdict = judging.judge(case, rules, now=now, leave_out=leave_out)
     return Check(
         free=place.free,
         period=place.period,
@@ -109,7 +109,7 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
 def _book(wish: Wish, *, actor: Actor, now: datetime) -> Booking:
     check_wish(wish, now=now)
     who = parties.parties_of(wish, actor)
-    rules = standing.active_rules(now=now)
+    rules = judging.rules_for(actor, now=now)
     team = who.team.pk if who.team else None
     owner = locks.people(owner=who.owner.pk, team=team, rules=rules)
     choice = placing.choice_of(wish, read_devices=locks.devices)

@@ -10,6 +10,7 @@ from reservations.core.rules.base import Usage
 from reservations.models import Booking, Device, Rule, Team, User
 from reservations.selectors import standing
 from reservations.selectors.standing import ActiveRule
+from reservations.services.actors import Actor
 
 MAX_NAMED = 20
 
@@ -38,6 +39,14 @@ class Verdict:
     @property
     def needs_approval(self) -> bool:
         return bool(self.reservations)
+
+
+def rules_for(actor: Actor, *, now: datetime) -> list[ActiveRule]:
+    """The rules that bind this actor: an operator's own act is the approval that some ask for."""
+    rules = standing.active_rules(now=now)
+    if not actor.may_operate:
+        return rules
+    return [one for one in rules if one.action != Rule.Action.NEEDS_APPROVAL]
 
 
 def judge(

@@ -9,7 +9,7 @@ from reservations.core.errors import Invalid, NotPossibleNow, Refused, SlotTaken
 from reservations.core.lifecycle import Phase, Verb
 from reservations.core.period import Period
 from reservations.models import Booking, Device
-from reservations.selectors import bookings, busy, standing
+from reservations.selectors import bookings, busy
 from reservations.selectors.standing import ActiveRule
 from reservations.selectors.visible import current_allocations, instant
 from reservations.services import (
@@ -58,7 +58,7 @@ def move(
 
     def work() -> Booking:
         check_change(change, now=now)
-        rules = [] if change.only_words else standing.active_rules(now=now)
+        rules = [] if change.only_words else judging.rules_for(actor, now=now)
         booking = editing.opened(
             booking_id, Verb.MOVE, actor=actor, rules=rules, expected_revision=expected_revision
         )
@@ -106,7 +106,7 @@ def extend(
 
     def work() -> Booking:
         _check_extension(duration, end, now=now)
-        rules = standing.active_rules(now=now)
+        rules = judging.rules_for(actor, now=now)
         booking = editing.opened(booking_id, Verb.EXTEND, actor=actor, rules=rules)
         editing.check_changeable(booking, now=clock(), touches_end=True)
         before = allocating.snapshot(booking)

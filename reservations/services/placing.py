@@ -148,7 +148,7 @@ def free_slots(
 def _slot_at(
     choice: Choice, period: Period, *, now: datetime, leave_out: int | None
 ) -> slots.Slot | None:
-    after, horizon = min(now, period.start), period.end + FIT
+    after, horizon = min(period.start, max(now, period.start - FIT)), period.end + FIT
     if choice.count == len(choice.candidates):
         after, horizon = period.start, period.end  # nothing to choose, so no fit to judge
     held = busy.busy_periods(choice.candidates, after=after, until=horizon, leave_out=leave_out)

@@ -101,10 +101,10 @@ def alternatives(
 def _same_time(
     choice: Choice, period: Period, *, now: datetime, leave_out: int | None
 ) -> list[Alternative]:
-    horizon = period.end + placing.FIT
-    held = busy.busy_periods(choice.candidates, after=now, until=horizon, leave_out=leave_out)
+    after, horizon = max(now, period.start - placing.FIT), period.end + placing.FIT
+    held = busy.busy_periods(choice.candidates, after=after, until=horizon, leave_out=leave_out)
     slot = slots.at(
-        held, choice.request(period.duration), start=period.start, after=now, horizon=horizon
+        held, choice.request(period.duration), start=period.start, after=after, horizon=horizon
     )
     return [Alternative(slot.devices, slot.period.start, slot.period.end)] if slot else []
 
