@@ -78,11 +78,9 @@ def held_on(host: Host, *, since: datetime) -> list[Held]:
     ]
 
 
-def next_on(device: Device, *, after: datetime, besides: int | None = None) -> Allocation | None:
+def next_on(device: Device, *, after: datetime) -> Allocation | None:
     """The allocation that holds the device at ``after``, or the first one behind it."""
     rows = Allocation.objects.filter(device=device, holds=True, end__gt=after)
-    if besides is not None:
-        rows = rows.exclude(booking=besides)
     return rows.select_related("booking__owner").order_by("start").first()
 
 

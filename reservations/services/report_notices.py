@@ -188,7 +188,4 @@ def _current(event: Event) -> Allocation | None:
 
 
 def _next(event: Event) -> Allocation | None:
-    if event.device is None:
-        return None
-    besides = event.booking.pk if event.booking is not None else None
-    return machines.next_on(event.device, after=event.at, besides=besides)
+    return machines.next_on(event.device, after=event.at) if event.device else None

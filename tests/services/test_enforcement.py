@@ -8,7 +8,7 @@ from reservations.models import AuditEntry, Device, Host, Notice, Report
 from reservations.services import enforcement
 from tests import build
 from tests.build import NOON
-from tests.hosts import HOUR, MINUTE, SECOND, registered, report
+from tests.hosts import HOUR, SECOND, registered, report
 
 pytestmark = pytest.mark.django_db
 
@@ -124,9 +124,13 @@ def test_nonsense_times_are_rejected_instead_of_failing(host):
     assert len(answer.stored) == 2
 
 
-def test_an_intruder_on_a_booked_device_is_told_to_all_three(host, device, alice, bob, admin):
-    build.booking(device, owner=alice)
-    record(host, report("intruder", device="GPU-a", unix_name="bob", at=NOON + MINUTE))
+@pytest.mark.parametrize("named", [False, True], ids=["no booking named", "holder's booking named"])
+def test_an_intruder_on_a_booked_device_is_told_to_all_three(
+    named, host, device, alice, bob, admin
+):
+    booking = build.booking(device, owner=alice)
+    facts = {"booking": booking.pk} if named else {}
+    record(host, report("intruder", device="GPU-a", unix_name="bob", **facts))
     assert told(bob) == [
         "You use Test 80GB · 0 on gpu1 without a booking. Book it, or end your processes there. "
         "Otherwise they will be stopped."

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from reservations import clock
-from reservations.models import AuditEntry, HostStatus, Notice, Report
+from reservations.models import AuditEntry, Booking, HostStatus, Notice, Report
 from reservations.services import hosts
 from reservations.services.actors import BERTH
 from reservations.services.tokens import issue_token
@@ -36,8 +36,22 @@ def book(host, index, owner, start, end):
     )
 
 
-def verbs(booking):
-    return Counter(AuditEntry.objects.filter(booking=booking).values_list("verb", flat=True))
+def verbs(booking, **facts):
+    """How often each fact stands in the booking's trail; ``facts`` narrow it to some, by person."""
+    entries = AuditEntry.objects.filter(booking=booking, **facts)
+    return Counter(entries.values_list("verb", flat=True))
+
+
+def post(site, person, path, body):
+    """REST as a script calls it; the answer's JSON."""
+    _, token = issue_token(person, name="t", scopes=["book"], now=clock.now())
+    request = urllib.request.Request(
+        f"{site.url}/api/v1/{path}",
+        data=json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return json.load(answer)
 
 
 def test_a_slot_is_opened_ended_and_told_once(site, host):
@@ -70,16 +84,41 @@ def test_a_booking_through_rest_reaches_the_host_at_once(site, host):
     slow = {**host.row.settings, "sample_s": 60}
     hosts.set_mode(host.row, mode="enforce", settings=slow, actor=BERTH, now=clock.now())
     until(lambda: _plan_says(host, b'"sample_s":60'), limit_s=30)
-    _, token = issue_token(alice, name="t", scopes=["book"], now=clock.now())
-    body = {"devices": [host.uuids[0]], "duration_s": 3600}
-    request = urllib.request.Request(
-        f"{site.url}/api/v1/bookings/",
-        data=json.dumps(body).encode(),
-        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        assert answer.status == 201
+    post(site, alice, "bookings/", {"devices": [host.uuids[0]], "duration_s": 3600})
     until(lambda: host.granted("alice"), limit_s=10)
+
+
+def test_an_intruder_is_stopped_and_a_release_ends_the_holders_job(site, host):
+    alice, bob, _ = people(host)
+    admin = build.operator("admin")
+    host.start_worker()
+    host.enable()
+    made = post(site, alice, "bookings/", {"devices": [host.uuids[0]], "duration_s": 3600})
+    booking = Booking.objects.get(pk=made["id"])
+    until(lambda: host.granted("alice"), limit_s=20)
+
+    intruding = host.job("bob")
+    until(lambda: not is_alive(intruding), limit_s=30)
+    until(lambda: Notice.objects.filter(user=admin, kind="intruder").exists(), limit_s=20)
+    assert Notice.objects.filter(user=bob, kind="intruder").count() == 1
+    assert "booked by you" in Notice.objects.get(user=alice, kind="intruder").text
+
+    job = host.job("alice", profile="ignore-term")
+    released = post(site, alice, f"bookings/{booking.pk}/release", {})
+    assert released["phase"] == "ended"
+    until(lambda: not host.granted("alice"), limit_s=5)
+    until(lambda: not is_alive(job), limit_s=20)
+    hers = {"after__unix_name": "alice"}
+    until(lambda: {"killed", "gone"} <= verbs(booking, **hers).keys(), limit_s=30)
+    until(lambda: "ended" in verbs(booking), limit_s=30)
+    assert verbs(booking, after__unix_name="bob") == Counter(
+        ["intruder", "warned", "signalled", "gone"]
+    )
+    assert verbs(booking, **hers) == Counter(
+        ["opened", "closed", "overrun", "signalled", "killed", "gone"]
+    )
+    for verb in ("booked", "started", "released", "ended"):
+        assert verbs(booking)[verb] == 1
 
 
 def _plan_says(host, text):
