@@ -25,10 +25,6 @@ def database_now() -> datetime:
     return instant.astimezone(UTC)
 
 
-def holding(*, host: Host) -> QuerySet[Allocation]:
-    return Allocation.objects.filter(device__host=host, holds=True)
-
-
 def running(devices: Iterable[int], *, now: datetime) -> dict[int, Allocation]:
     """The allocation that holds each device at ``now``, with its booking and owner, by device id."""
     rows = Allocation.objects.filter(
@@ -39,42 +35,54 @@ def running(devices: Iterable[int], *, now: datetime) -> dict[int, Allocation]:
 
 def people_of(bookings: Iterable[Booking]) -> Mapping[int, frozenset[int]]:
     """Ids of everybody who may use the devices of each booking: owner, people and team."""
-    rows = list(bookings)
+    return _people({row.pk: (row.owner_id, row.team_id) for row in bookings})
+
+
+def _people(owned: Mapping[int, tuple[int, int | None]]) -> Mapping[int, frozenset[int]]:
+    """The same, from the ids of owner and team by that of the booking."""
     found: defaultdict[int, set[int]] = defaultdict(set)
-    through = Booking.people.through.objects.filter(booking__in={row.pk for row in rows})
+    through = Booking.people.through.objects.filter(booking__in=owned)
     for booking, user in through.values_list("booking_id", "user_id"):
         found[booking].add(user)
     teams: defaultdict[int, set[int]] = defaultdict(set)
-    members = Membership.objects.filter(team__in={row.team_id for row in rows if row.team_id})
+    members = Membership.objects.filter(team__in={team for _, team in owned.values() if team})
     for team, user in members.values_list("team_id", "user_id"):
         teams[team].add(user)
-    for row in rows:
-        found[row.pk].add(row.owner_id)
-        if row.team_id:
-            found[row.pk] |= teams[row.team_id]
-    return {pk: frozenset(users) for pk, users in found.items()}
+    return {
+        pk: frozenset({owner, *found[pk], *(teams[team] if team else ())})
+        for pk, (owner, team) in owned.items()
+    }
 
 
 def held_on(host: Host, *, since: datetime) -> list[Held]:
     """Everything that holds a device of the host and ends after ``since``."""
+    # Plain values: every heartbeat reads this, and rows of models would take most of its time.
     rows = list(
-        holding(host=host)
-        .filter(end__gt=since)
-        .select_related("booking", "device")
-        .order_by("start")
+        Allocation.objects.filter(device__host=host, holds=True, end__gt=since)
+        .order_by("start", "id")
+        .values_list(
+            "booking_id",
+            "device__uuid",
+            "start",
+            "end",
+            "booking__owner_id",
+            "booking__team_id",
+            "booking__kind",
+            "booking__early_signal",
+        )
     )
-    people = people_of({row.booking_id: row.booking for row in rows}.values())
+    people = _people({row[0]: (row[4], row[5]) for row in rows})
     return [
         Held(
-            booking=row.booking_id,
-            device=row.device.uuid,
-            start=row.start,
-            end=row.end,
-            people=people[row.booking_id],
-            kind=row.booking.kind,
-            early_signal=row.booking.early_signal,
+            booking=booking,
+            device=device,
+            start=start,
+            end=end,
+            people=people[booking],
+            kind=kind,
+            early_signal=early_signal,
         )
-        for row in rows
+        for booking, device, start, end, _, _, kind, early_signal in rows
     ]
 
 
