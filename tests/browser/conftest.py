@@ -149,8 +149,11 @@ def at(tomorrow: date) -> Callable[[int], datetime]:
 def timeline(visit: Visit, tomorrow: date) -> Callable[..., TimelinePage]:
     """Opens tomorrow's timeline as somebody."""
 
-    def open_timeline(person: User, *, day: date | None = None, **options: Any) -> TimelinePage:
-        page = visit(person, f"/?day={day or tomorrow}&days=1", **options)
+    def open_timeline(
+        person: User, *, day: date | str | None = None, **options: Any
+    ) -> TimelinePage:
+        path = "/" if day == "today" else f"/?day={day or tomorrow}&days=1"
+        page = visit(person, path, **options)
         return TimelinePage(page).ready()
 
     return open_timeline

@@ -116,6 +116,8 @@ function drawing(timeline, grid, outcomes, down, lane) {
     const span = drafted({ anchor, at, grid, now: now() });
     return span && { ...span, devices: between(timeline.order(), first, last) };
   };
+  // A finger that has rested long enough is told so.
+  if (down.pointerType === "touch") timeline.setDraft(draft());
   return {
     move(event) {
       at = timeline.instantAt(event.clientX);

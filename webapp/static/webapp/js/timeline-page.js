@@ -57,6 +57,7 @@ async function reload() {
     const found = await get("calendar", { from: iso(axis.start), to: iso(axis.end) });
     store.absorb(found.bookings, { from: axis.start, to: axis.end, mark });
     view.setDevices(found.devices);
+    view.noteSilence(verdicts);
     if (axis.start === axisOfView().start && axis.end === axisOfView().end) draw();
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error;

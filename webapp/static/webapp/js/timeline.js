@@ -173,12 +173,13 @@ export class Timeline {
     else box.style.setProperty("--hue", String(hueOf(booking.owner?.username ?? "")));
     const who = this.whoOf(booking);
     const span = words.span(place.from, place.to);
-    box.replaceChildren(
-      make("span", { class: "bk-who", text: who }),
-      make("small", { text: words.clockSpan(place.from, place.to) }),
-    );
     const purpose = booking.purpose ? `, ${booking.purpose}` : "";
-    box.setAttribute("aria-label", `${who}, ${span}${purpose}`);
+    // What is seen shrinks with the box; what is spoken does not.
+    box.replaceChildren(
+      make("span", { class: "bk-who", "aria-hidden": "true", text: who }),
+      make("small", { "aria-hidden": "true", text: words.clockSpan(place.from, place.to) }),
+      make("span", { class: "sr-only", text: `${who}, ${span}${purpose}` }),
+    );
     box.title = `${who}\n${span}${booking.purpose ? `\n${booking.purpose}` : ""}`;
   }
 
