@@ -48,8 +48,7 @@ def test_a_loop_that_was_asked_to_end_leaves_quietly(sim, plane):
 def test_a_second_look_with_nothing_changed_does_nothing(sim, plane):
     plane.grants = (grant(sim.uuids[0], "alice"),)
     agent = sim.agent(plane.url)
-    until(lambda: sim.granted("alice"))
-    until(lambda: not len(agent.spool))
+    until(lambda: plane.find("opened") and not len(agent.spool))
     told, gate = len(plane.received), (sim.state_dir / "gate.json").stat().st_mtime_ns
     agent.stop()
 
@@ -70,3 +69,33 @@ def test_a_watched_host_is_sampled_every_second_and_an_unwatched_one_is_not(sim,
 
     apart_s = (plane.samples[-1].at - plane.samples[-2].at).total_seconds()
     assert 0.9 < apart_s < 2
+
+
+def test_what_was_done_just_before_a_crash_is_told_after_it(sim, plane):
+    plane.grants = (grant(sim.uuids[0], "alice"),)
+    agent = sim.agent(plane.url)
+    until(lambda: plane.find("opened"))
+    agent.stop()
+    # As if the crash had come between the ladder and the spool, and the report had never been sent.
+    (sim.state_dir / "spool.jsonl").unlink()
+    opened = plane.find("opened")
+    plane.received.clear()
+
+    sim.agent(plane.url)
+
+    until(lambda: plane.find("agent_started"))
+    assert plane.find("opened") == opened
+
+
+def test_a_flood_of_nudges_costs_a_few_looks_and_the_last_is_heard(sim, plane):
+    agent = sim.agent(plane.url)
+    until(lambda: agent.keeper.stored)
+    asked = plane.plans_asked
+
+    for _ in range(500):
+        agent.nudge()
+    plane.grants = (grant(sim.uuids[0], "alice"),)
+    agent.nudge()
+
+    until(lambda: sim.granted("alice"))
+    assert plane.plans_asked - asked <= 10

@@ -3,11 +3,11 @@ import stat
 import pytest
 
 from reservations.core.enforcement import GateMark, GateState, Ladder, Rung
-from reservations.core.wire import HostSettings, Plan
+from reservations.core.wire import HostSettings, Plan, Report
 from tests.host.clocks import NOON
 from tests.host.control_plane import grant
 from workers.host.clock import Anchor
-from workers.host.plan_store import PlanStore, StoredPlan, Unreadable
+from workers.host.plan_store import PlanStore, StoredLadder, StoredPlan, Unreadable
 
 
 def stored():
@@ -69,15 +69,17 @@ def test_a_damaged_plan_is_set_aside_and_never_half_believed(tmp_path, damage):
 
 def test_the_ladder_loses_its_pids_with_a_reboot_and_nothing_with_a_restart(tmp_path):
     store = PlanStore(tmp_path)
-    store.save_ladder(ladder(), "boot-1")
+    report = Report(id="report-1", at=NOON, kind="signalled")
+    store.save_ladder(StoredLadder(boot_id="boot-1", ladder=ladder(), reports=(report,)))
 
-    assert store.load_ladder("boot-1") == ladder()
-    assert store.load_ladder("boot-2") == ladder().after_reboot()
+    assert store.load_ladder("boot-1").ladder == ladder()
+    assert store.load_ladder("boot-2").ladder == ladder().after_reboot()
+    assert store.load_ladder("boot-2").reports == (report,)
 
 
-def test_a_damaged_ladder_begins_anew(tmp_path):
-    store = PlanStore(tmp_path)
-    store.save_ladder(ladder(), "boot-1")
-    (tmp_path / "ladder.json").write_bytes(b"nonsense")
+@pytest.mark.parametrize("content", [None, b"nonsense"])
+def test_a_missing_or_damaged_ladder_begins_anew(tmp_path, content):
+    if content:
+        (tmp_path / "ladder.json").write_bytes(content)
 
-    assert store.load_ladder("boot-1") == Ladder()
+    assert PlanStore(tmp_path).load_ladder("boot-1") == StoredLadder(boot_id="boot-1")

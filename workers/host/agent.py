@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import msgspec
 
-from reservations.core.enforcement import DeviceState, PlanState
+from reservations.core.enforcement import DeviceState, Ladder, PlanState
 from reservations.core.reconcile import next_edge, plan_actions
 from reservations.core.wire import HealthProblem, Report, ReportKind, Sample, Samples, SamplesAnswer
 from workers.host import status
@@ -30,7 +30,7 @@ from workers.host.holders import HolderScan
 from workers.host.links import DeviceLink, Link, PlanLink, PostLink
 from workers.host.lookout import Lookout, Sight
 from workers.host.names import Names
-from workers.host.plan_store import PlanStore
+from workers.host.plan_store import PlanStore, StoredLadder
 from workers.host.plans import InForce, PlanKeeper
 from workers.host.processes import Processes, sees_the_host
 from workers.host.readings import Readings
@@ -44,6 +44,7 @@ EVICTING_S = 1.0
 WATCHED_S = 1.0
 # How often one tick looks again at what its own actions changed, before it sleeps first.
 MAX_LOOKS = 5
+WAKE_GAP_S = 0.02
 # How long a stop waits for each exchange under way; the next agent repeats what it cuts off.
 LINK_LIMIT_S = 1.0
 # What a report waits for the name of somebody who is not in the plan.
@@ -82,7 +83,9 @@ class Agent:
             local=config.local,
             report=self._report,
         )
-        self._ladder = self._store.load_ladder(self.clock.boot_id)
+        remembered = self._store.load_ladder(self.clock.boot_id)
+        self._ladder = remembered.ladder
+        self.spool.add(*remembered.reports)
         self._held = contextlib.ExitStack()
         self._prepare_looking()
         self._prepare_links()
@@ -170,7 +173,9 @@ class Agent:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._wake.wait(self._tick_safely())
+                if self._wake.wait(self._tick_safely()):
+                    # However often somebody nudges, most of the time is not spent looking.
+                    self._stopping.wait(WAKE_GAP_S)
                 self._wake.clear()
         finally:
             if not self._stopping.is_set():
@@ -208,11 +213,19 @@ class Agent:
                 if not again:
                     break
         finally:
-            if reports:
-                self._report(*reports)
-            if self._ladder != before:
-                self._store.save_ladder(self._ladder, self.clock.boot_id)
+            self._remember(reports, before)
         return sight
+
+    def _remember(self, reports: list[Report], before: Ladder) -> None:
+        if not reports and self._ladder == before:
+            return
+        boot_id, done = self.clock.boot_id, tuple(reports)
+        try:
+            self._store.save_ladder(
+                StoredLadder(boot_id=boot_id, ladder=self._ladder, reports=done)
+            )
+        finally:
+            self._report(*done)
 
     def _pass(self, in_force: InForce, reports: list[Report], *, full: bool) -> tuple[Sight, bool]:
         """Looks once, does what follows and adds its reports; True if more may follow at once."""
@@ -300,8 +313,9 @@ class Agent:
             self.wake()
 
     def _report(self, *reports: Report) -> None:
-        self.spool.add(*reports)
-        self._post_link.nudge()
+        if reports:
+            self.spool.add(*reports)
+            self._post_link.nudge()
 
     def _own_report(self, kind: ReportKind, text: str = "", *, device: str | None = None) -> Report:
         return Report(id=uuid4().hex, at=self.clock.now(), kind=kind, device=device, text=text)

@@ -41,6 +41,8 @@ PLAN_EVERY_S = 60.0
 # The server refuses to extend with less than 5 s left, so this fetch knows the end for good.
 BEFORE_END = timedelta(seconds=3)
 RETRY_S = 2.0
+# Whoever forges nudges gets no more fetches out of a host than these.
+NUDGE_GAP_S = 0.1
 DEVICES_EVERY_S = 60.0
 LIST_AGAIN_S = 60.0
 # Answers that say something about the message itself, not about who sends it or when.
@@ -132,6 +134,7 @@ class PlanLink(Link):
         self._on_change = on_change
         self._nudged = threading.Event()
         self._fetch_at_s = 0.0
+        self._fetched_at_s = -NUDGE_GAP_S
 
     def nudge(self) -> None:
         """Fetch at once."""
@@ -140,7 +143,10 @@ class PlanLink(Link):
 
     def exchange(self) -> float:
         """A fetch, or only another try to name people if that is all that is due."""
-        due = self._nudged.is_set() or self._clock.boottime_s() >= self._fetch_at_s
+        now_s = self._clock.boottime_s()
+        due = self._nudged.is_set() or now_s >= self._fetch_at_s
+        if due and now_s < self._fetched_at_s + NUDGE_GAP_S:
+            return self._fetched_at_s + NUDGE_GAP_S - now_s
         # Cleared before the fetch: a nudge that comes during it is about something newer.
         self._nudged.clear()
         if not due:
@@ -148,7 +154,7 @@ class PlanLink(Link):
                 self._on_change()
         else:
             began = self._clock.now()
-            self._fetch_at_s = self._clock.boottime_s() + RETRY_S
+            self._fetched_at_s, self._fetch_at_s = now_s, now_s + RETRY_S
             self._keeper.refresh(self._control_plane)
             self._fetch_at_s = self._clock.boottime_s() + self._until_next(began)
             self._on_change()

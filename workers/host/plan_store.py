@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from reservations.core.enforcement import Ladder
-from reservations.core.wire import Grant, Plan, Shape
+from reservations.core.wire import Grant, Plan, Report, Shape
 from workers.host.clock import Anchor
 from workers.host.files import replace_file, set_aside
 
@@ -52,8 +52,15 @@ class StoredPlan(Shape, frozen=True, kw_only=True):
 
 
 class StoredLadder(Shape, frozen=True, kw_only=True):
+    """The ladder, and the reports of what it remembers as done.
+
+    One file, so that a crash cannot keep the one and lose the other: done again under another id, or
+    done and never told. The reports go to the spool next; sent twice, they are stored once.
+    """
+
     boot_id: str
-    ladder: Ladder
+    ladder: Ladder = Ladder()
+    reports: tuple[Report, ...] = ()
 
 
 class Unreadable(RuntimeError):
@@ -78,18 +85,19 @@ class PlanStore:
     def save_plan(self, stored: StoredPlan) -> None:
         _save(self._plan, stored)
 
-    def load_ladder(self, boot_id: str) -> Ladder:
+    def load_ladder(self, boot_id: str) -> StoredLadder:
         """Without pids if it is of another boot; empty if damaged (everybody's grace begins anew)."""
         try:
-            stored = _load(self._ladder, StoredLadder)
+            stored = _load(self._ladder, StoredLadder) or StoredLadder(boot_id=boot_id)
         except Unreadable:
-            return Ladder()
-        if stored is None:
-            return Ladder()
-        return stored.ladder if stored.boot_id == boot_id else stored.ladder.after_reboot()
+            return StoredLadder(boot_id=boot_id)
+        if stored.boot_id == boot_id:
+            return stored
+        after = stored.ladder.after_reboot()
+        return StoredLadder(boot_id=boot_id, ladder=after, reports=stored.reports)
 
-    def save_ladder(self, ladder: Ladder, boot_id: str) -> None:
-        _save(self._ladder, StoredLadder(boot_id=boot_id, ladder=ladder))
+    def save_ladder(self, stored: StoredLadder) -> None:
+        _save(self._ladder, stored)
 
 
 def _save(path: Path, content: object) -> None:
