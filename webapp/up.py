@@ -27,8 +27,8 @@ from webapp.supervise import Part, PartFailed, Supervisor
 ROOT = Path(__file__).resolve().parent.parent
 READY_LIMIT_S = 90.0
 SIMULATED_HOSTS = {
-    "sim-a": {"model": "Simulated A100 80GB", "memory_gib": 80},
-    "sim-b": {"model": "Simulated RTX 4090 24GB", "memory_gib": 24},
+    "sim-a": {"model": "A100 80GB", "memory_gib": 80},
+    "sim-b": {"model": "RTX 4090 24GB", "memory_gib": 24},
 }
 DEVICES_PER_HOST = 4
 PEOPLE = "alice,bob,carol"
