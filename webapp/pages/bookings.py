@@ -31,6 +31,8 @@ from webapp.pages.forms import BookForm
 from webapp.pages.page import actor_of, person_of, refusal, show
 
 DEFAULT_DURATION = timedelta(hours=2)
+# What the buttons offer.
+_EXTENSIONS_H = {"1": 1, "2": 2}
 
 
 @require_safe
@@ -135,10 +137,26 @@ def _explain(form: forms.Form, error: errors.DomainError) -> None:
             for text in texts:
                 form.add_error(name if name in form.fields else None, text)
         return
-    form.add_error(None, str(error))
+    for text in _reasons(error, zone):
+        form.add_error(None, text)
     for slot in getattr(error, "alternatives", [])[:1]:
         text = _("The next free slot is %(slot)s.")
         form.add_error(None, text % {"slot": walltime.span_text(slot.start, slot.end, zone)})
+
+
+def _reasons(error: errors.DomainError, zone: ZoneInfo) -> list[str]:
+    """Every rule that objects, or everybody who stands in the way and until when."""
+    if isinstance(error, errors.Refused):
+        return [one.text for one in error.objections]
+    if isinstance(error, errors.SlotTaken) and error.blockers:
+        return [_blocker_text(one, zone) for one in error.blockers]
+    return [str(error)]
+
+
+def _blocker_text(blocker: errors.Blocker, zone: ZoneInfo) -> str:
+    day, time = walltime.day_text(blocker.end, zone), walltime.time_text(blocker.end, zone)
+    values = {"who": blocker.owner or _("somebody"), "until": f"{day} {time}"}
+    return _("Booked by %(who)s until %(until)s.") % values
 
 
 def _span(booking: Booking) -> str:
@@ -149,11 +167,7 @@ def _span(booking: Booking) -> str:
 @require_POST
 @login_required
 def extend(request: HttpRequest, booking_id: int) -> HttpResponse:
-    try:
-        hours = min(max(float(request.POST.get("hours", "1")), 0.25), 24 * 31)
-    except ValueError:
-        hours = 1.0
-    longer = timedelta(hours=hours)
+    longer = timedelta(hours=_EXTENSIONS_H.get(request.POST.get("hours", ""), 1))
 
     def verb(now: datetime) -> str:
         done = bookings.extend(booking_id, actor=actor_of(request), now=now, duration=longer)
