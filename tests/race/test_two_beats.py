@@ -5,13 +5,14 @@ import threading
 import pytest
 from django.db import connection
 
-from reservations.models import AuditEntry, Notice, Report
+from reservations.models import AuditEntry, HostStatus, Notice, Report
 from reservations.services import enforcement
 from reservations.services.endings import write_ending_notices
 from reservations.services.milestones import pass_milestones
+from reservations.services.usage import flag_silent_hosts, heartbeat
 from tests import build
 from tests.build import NOON
-from tests.hosts import HOUR, MINUTE, registered, report
+from tests.hosts import HOUR, MINUTE, registered, report, samples
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.db_race]
 
@@ -60,3 +61,19 @@ def test_one_batch_of_reports_delivered_four_times_at_once_is_stored_once():
     answers = at_once(*[lambda: enforcement.record(host, batch, received_at=NOON)] * 4)
     assert all(len(answer.stored) == 20 for answer in answers)
     assert Report.objects.count() == AuditEntry.objects.filter(verb="agent_started").count() == 20
+
+
+def test_a_silent_host_is_flagged_once_by_four_looks_at_once():
+    host, _ = registered()
+    HostStatus.objects.filter(host=host).update(last_seen=NOON)
+    build.operator()
+    flagged = at_once(*[lambda: flag_silent_hosts(now=NOON + HOUR)] * 4)
+    assert sum(flagged) == AuditEntry.objects.filter(verb="host_silent").count() == 1
+    assert Notice.objects.filter(kind="host_silent").count() == 1
+
+
+def test_one_heartbeat_of_a_silent_host_ends_the_silence_once_however_often_it_comes():
+    host, _ = registered()
+    HostStatus.objects.filter(host=host).update(last_seen=NOON, silent_since=NOON)
+    at_once(*[lambda: heartbeat(host, samples(), now=NOON + HOUR)] * 4)
+    assert AuditEntry.objects.filter(verb="host_back").count() == 1
