@@ -132,6 +132,19 @@ def test_a_wrong_token_changes_nothing_and_is_said(sim, plane):
     assert agent.keeper.stored is None
 
 
+def test_with_the_token_of_another_host_nothing_is_told_of_that_host(sim, plane):
+    plane.host = "sim-b"
+    agent = sim.agent(plane.url)
+
+    until(lambda: plane.plans_asked >= 2)
+    until(lambda: any(p.code == "plan_refused" for p in status.read(sim.state_dir).health))
+
+    assert plane.inventory is None
+    assert plane.samples == plane.received == []
+    assert agent.keeper.stored is None
+    assert sim.gate().group_open
+
+
 def test_a_grant_that_vanishes_is_kept_and_reported(sim, plane):
     plane.grants = (grant(sim.uuids[0], "alice"),)
     agent = sim.agent(plane.url)

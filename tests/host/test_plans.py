@@ -43,13 +43,15 @@ class Directory:
 
 
 class Answers:
-    """A control plane that says what it was told to say."""
+    """A control plane that says what it was told to say, and remembers what it was asked."""
 
-    def __init__(self, *answers) -> None:
-        self._answers = list(answers)
+    def __init__(self, answer) -> None:
+        self._answer = answer
+        self.asked = []
 
     def fetch_plan(self, known_etag):
-        return self._answers.pop(0)
+        self.asked.append(known_etag)
+        return self._answer
 
 
 class Desk:
@@ -164,6 +166,17 @@ def test_a_plan_that_cannot_be_ours_changes_nothing_and_is_reported_once(desk, w
     assert [problem.code for problem in desk.keeper.problems()] == ["plan_refused"]
     desk.hear(ALICE, after_s=1)
     assert desk.keeper.problems() == []
+
+
+def test_each_process_asks_once_for_a_plan_that_names_its_host(desk):
+    desk.hear(ALICE)
+    desk.restarted()
+    control_plane = Answers(desk.plan(ALICE))
+
+    desk.keeper.refresh(control_plane)
+    desk.keeper.refresh(control_plane)
+
+    assert control_plane.asked == [None, "t"]
 
 
 def test_not_modified_without_a_plan_is_refused(desk):

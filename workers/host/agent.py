@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import msgspec
 
-from reservations.core.enforcement import DeviceState, Ladder, PlanState
+from reservations.core.enforcement import Ladder, PlanState
 from reservations.core.reconcile import next_edge, plan_actions
 from reservations.core.wire import HealthProblem, Report, ReportKind, Sample, Samples, SamplesAnswer
 from workers.host import status
@@ -35,10 +35,10 @@ from workers.host.plans import InForce, PlanKeeper
 from workers.host.processes import Processes, sees_the_host
 from workers.host.readings import Readings
 from workers.host.spool import Spool
+from workers.host.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-VERSION = "0.1.0"
 STEADY_S = 5.0
 EVICTING_S = 1.0
 WATCHED_S = 1.0
@@ -123,14 +123,14 @@ class Agent:
             control_plane=self._control_plane,
             keeper=self.keeper,
             clock=self.clock,
-            on_change=self.wake,
+            on_change=self._plan_came,
         )
         self._post_link = PostLink(
             control_plane=self._control_plane,
+            keeper=self.keeper,
             fleet=self._fleet,
             spool=self.spool,
             samples=self._take_samples,
-            agent_version=VERSION,
             on_answer=self._heard,
         )
         devices = DeviceLink(fleet=self._fleet, on_change=self.wake)
@@ -305,6 +305,10 @@ class Agent:
         pending, self._pending = self._pending, None
         return pending
 
+    def _plan_came(self) -> None:
+        self.wake()
+        self._post_link.nudge()
+
     def _heard(self, answer: SamplesAnswer) -> None:
         if answer.plan_etag != self.keeper.etag:
             self._plan_link.nudge()
@@ -355,18 +359,7 @@ class Agent:
             clock_trusted=self.clock.trusted,
             may_stop=in_force.state.may_stop,
             grants=tuple(grant for grant in in_force.grants if grant.start <= now < grant.end),
-            devices=tuple(
-                status.DeviceStatus(
-                    uuid=device.uuid,
-                    index=device.index,
-                    model=device.model,
-                    health=sight.samples[device.uuid].health,
-                    gate=_gate_in_words(sight.observed[device.uuid]),
-                    holders=_holders_in_words(sight.observed[device.uuid]),
-                )
-                for device in self._gated_devices
-                if device.uuid in sight.samples
-            ),
+            devices=status.of_devices(self._gated_devices, sight),
             ladder=self._ladder,
             reports_waiting=len(self.spool),
             health=tuple(self._problems(in_force.state)),
@@ -375,18 +368,3 @@ class Agent:
 
 def _any_ended(in_force: InForce, since: datetime, until: datetime | None) -> bool:
     return until is not None and any(since < grant.end <= until for grant in in_force.grants)
-
-
-def _gate_in_words(state: DeviceState) -> str:
-    if state.gate is None:
-        return "unknown"
-    people = [f"uid {uid}" for uid in sorted(state.gate.uids)]
-    return "open to " + ", ".join(
-        people + ["the access group"] * state.gate.group_open or ["nobody"]
-    )
-
-
-def _holders_in_words(state: DeviceState) -> tuple[str, ...] | None:
-    if state.holders is None:
-        return None
-    return tuple(f"{holder.pid} ({holder.uid})" for holder in state.holders)

@@ -34,6 +34,7 @@ from workers.host.control_plane import (
 from workers.host.fleet import Fleet
 from workers.host.plans import PlanKeeper
 from workers.host.spool import Spool
+from workers.host.version import VERSION
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +179,8 @@ def next_fetch_s(ends: Iterable[datetime], *, began: datetime, now: datetime) ->
 class PostLink(Link):
     """Sends the inventory when it changed, the newest samples, and waiting reports.
 
-    A refusal of one is no reason to keep back the others.
+    Nothing is sent before a plan has called this host by its name: with another host's token, all of
+    it would be told of that host. A refusal of one is no reason to keep back the others.
     """
 
     name = "post"
@@ -187,24 +189,26 @@ class PostLink(Link):
         self,
         *,
         control_plane: ControlPlane,
+        keeper: PlanKeeper,
         fleet: Fleet,
         spool: Spool,
         samples: Callable[[], Samples | None],
-        agent_version: str,
         on_answer: Callable[[SamplesAnswer], None],
     ) -> None:
         super().__init__()
         self._control_plane = control_plane
+        self._keeper = keeper
         self._fleet = fleet
         self._spool = spool
         self._samples = samples
-        self._agent_version = agent_version
         self._on_answer = on_answer
         self._listed: tuple[DeviceInfo, ...] = ()
         self._list_at = 0.0
 
     def exchange(self) -> float:
         """Everything that is there to send; `samples` hands each heartbeat out once."""
+        if not self._keeper.introduced:
+            return RETRY_S
         refusal: ControlPlaneError | None = None
         for send in (self._send_inventory, self._send_samples, self._send_reports):
             try:
@@ -222,9 +226,7 @@ class PostLink(Link):
         # Also after a refusal: somebody has to put it right first, which takes longer than a retry.
         self._listed, self._list_at = devices, time.monotonic() + LIST_AGAIN_S
         try:
-            self._control_plane.put_inventory(
-                Inventory(agent_version=self._agent_version, devices=devices)
-            )
+            self._control_plane.put_inventory(Inventory(agent_version=VERSION, devices=devices))
         except Unreachable:
             self._listed = ()
             raise

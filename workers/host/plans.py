@@ -72,6 +72,8 @@ class PlanKeeper:
         self._unknown: set[str] = set()
         self._corrupt = False
         self._stored: StoredPlan | None = None
+        # Whether the control plane has called us by our name since this process started.
+        self.introduced = False
         self._load()
 
     @property
@@ -122,12 +124,15 @@ class PlanKeeper:
     def refresh(self, control_plane: ControlPlane) -> bool:
         """Asks for the plan once; True if what is enforced may have changed.
 
+        The first time for a whole one, which names its host: with another host's token, "nothing has
+        changed" could be about that host.
+
         Raises:
             ControlPlaneError: there was no usable answer; the stored plan stands.
         """
         sent_s = self._clock.boottime_s()
         try:
-            answer = control_plane.fetch_plan(self.etag)
+            answer = control_plane.fetch_plan(self.etag if self.introduced else None)
         except Garbage as error:
             self._refuse(str(error))
             raise
@@ -138,6 +143,7 @@ class PlanKeeper:
         self._clock.adjust(answer.server_time, sent_s=sent_s, received_s=received_s)
         self._refused = ""
         self._accept(answer)
+        self.introduced = True
         return True
 
     def resolve(self) -> bool:

@@ -2,14 +2,15 @@
 
 import contextlib
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from reservations.core.enforcement import HostGrant, Ladder
-from reservations.core.wire import HealthProblem, Mode, Shape
+from reservations.core.enforcement import DeviceState, HostGrant, Ladder
+from reservations.core.wire import DeviceInfo, HealthProblem, Mode, Shape
+from workers.host.lookout import Sight
 
 
 class DeviceStatus(Shape, frozen=True, kw_only=True):
@@ -35,6 +36,35 @@ class Status(Shape, frozen=True, kw_only=True):
     ladder: Ladder = Ladder()
     reports_waiting: int = 0
     health: tuple[HealthProblem, ...] = ()
+
+
+def of_devices(devices: Sequence[DeviceInfo], sight: Sight) -> tuple[DeviceStatus, ...]:
+    return tuple(
+        DeviceStatus(
+            uuid=device.uuid,
+            index=device.index,
+            model=device.model,
+            health=sight.samples[device.uuid].health,
+            gate=_gate_in_words(sight.observed[device.uuid]),
+            holders=_holders_in_words(sight.observed[device.uuid]),
+        )
+        for device in devices
+        if device.uuid in sight.samples
+    )
+
+
+def _gate_in_words(state: DeviceState) -> str:
+    if state.gate is None:
+        return "unknown"
+    people = [f"uid {uid}" for uid in sorted(state.gate.uids)]
+    group = ["the access group"] if state.gate.group_open else []
+    return "open to " + (", ".join(people + group) or "nobody")
+
+
+def _holders_in_words(state: DeviceState) -> tuple[str, ...] | None:
+    if state.holders is None:
+        return None
+    return tuple(f"{holder.pid} ({holder.uid})" for holder in state.holders)
 
 
 def write(folder: Path, status: Status) -> None:
