@@ -20,8 +20,11 @@ class Period:
         if self.start.tzinfo is None or self.end.tzinfo is None:
             raise InvalidPeriod("both ends need a time zone")
         # Convert once: arithmetic between two local times skips the clock change.
-        object.__setattr__(self, "start", self.start.astimezone(UTC))
-        object.__setattr__(self, "end", self.end.astimezone(UTC))
+        # What comes from the database is UTC already, by the tens of thousands.
+        if self.start.tzinfo is not UTC:
+            object.__setattr__(self, "start", self.start.astimezone(UTC))
+        if self.end.tzinfo is not UTC:
+            object.__setattr__(self, "end", self.end.astimezone(UTC))
         if self.start >= self.end:
             raise InvalidPeriod("the start must be before the end")
 

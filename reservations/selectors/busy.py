@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from reservations.core.period import Period
 from reservations.models import Allocation, Device
@@ -16,12 +16,15 @@ def overlapping(
 
     ``leave_out`` is a booking that may not stand in its own way.
     """
-    held = Allocation.objects.filter(
-        device_id__in=devices, holds=True, start__lt=period.end, end__gt=period.start
-    )
-    if leave_out is not None:
-        held = held.exclude(booking_id=leave_out)
+    held = _holding(period, leave_out).filter(device_id__in=devices)
     return held.order_by("start", "device_id")
+
+
+def free_among(
+    devices: QuerySet[Device], period: Period, *, leave_out: int | None = None
+) -> QuerySet[Device]:
+    """Those that nothing holds at any instant of the period."""
+    return devices.exclude(pk__in=_holding(period, leave_out).values("device"))
 
 
 def busy_periods(
@@ -45,7 +48,6 @@ def promised(devices: Collection[int], *, now: datetime) -> QuerySet[Allocation]
     )
 
 
-def tree_of(device: Device) -> Q:
-    """The device, its parent and all parts of either."""
-    root = device.parent_id or device.pk
-    return Q(pk=root) | Q(parent_id=root)
+def _holding(period: Period, leave_out: int | None) -> QuerySet[Allocation]:
+    held = Allocation.objects.filter(holds=True, start__lt=period.end, end__gt=period.start)
+    return held if leave_out is None else held.exclude(booking_id=leave_out)

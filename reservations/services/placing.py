@@ -15,9 +15,11 @@ from reservations.selectors import busy
 from reservations.services import times
 from reservations.services.wishes import DeviceFilter, Wish
 
-# How far ahead an earliest slot is looked for, and how far around a slot the fit is judged.
+# How far ahead an earliest slot is looked for: nearby first, which is mostly enough and far cheaper.
+NEAR = timedelta(days=2)
 SEARCH = timedelta(days=62)
-FIT = timedelta(days=7)
+# How far around a slot its fit is judged; a gap that reaches further is simply long.
+FIT = timedelta(days=1)
 
 ReadDevices = Callable[[QuerySet[Device]], list[Device]]
 
@@ -134,15 +136,22 @@ def free_slots(
     leave_out: int | None = None,
 ) -> list[Alternative]:
     """The earliest slots from ``after`` on, best first. The duration is rounded up to the grid."""
-    horizon = after + SEARCH + duration
-    found = slots.earliest(
-        busy.busy_periods(choice.candidates, after=after, until=horizon, leave_out=leave_out),
-        choice.request(_on_grid(duration)),
-        after=after,
-        horizon=horizon,
-        limit=limit,
-    )
+    found = _earliest(choice, duration, after=after, limit=limit, leave_out=leave_out)
     return [Alternative(one.devices, one.period.start, one.period.end) for one in found]
+
+
+def _earliest(
+    choice: Choice, duration: timedelta, *, after: datetime, limit: int, leave_out: int | None
+) -> list[slots.Slot]:
+    request = choice.request(_on_grid(duration))
+    found: list[slots.Slot] = []
+    for reach in (NEAR, SEARCH):
+        horizon = after + reach + duration
+        held = busy.busy_periods(choice.candidates, after=after, until=horizon, leave_out=leave_out)
+        found = slots.earliest(held, request, after=after, horizon=horizon, limit=limit)
+        if len(found) == limit:
+            break
+    return found
 
 
 def _slot_at(
@@ -165,12 +174,10 @@ def _first_slot(
     from_now = Period(now, end or times.end_after(now, duration))
     if slot := _slot_at(choice, from_now, now=now, leave_out=leave_out):
         return slot
-    horizon = end or now + SEARCH + duration
-    held = busy.busy_periods(choice.candidates, after=now, until=horizon, leave_out=leave_out)
     if end is not None:
+        held = busy.busy_periods(choice.candidates, after=now, until=end, leave_out=leave_out)
         return slots.earliest_until(held, choice.request(end - now), after=now, end=end)
-    request = choice.request(_on_grid(duration))
-    found = slots.earliest(held, request, after=now, horizon=horizon)
+    found = _earliest(choice, duration, after=now, limit=1, leave_out=leave_out)
     return found[0] if found else None
 
 

@@ -82,7 +82,7 @@ def alternatives(
     )
     devices = {one.uuid: one for one in choice.candidates}
     if choice.count == len(choice.candidates):
-        similar = _similar(choice)
+        similar = _similar(choice, case.period, leave_out=leave_out)
         devices |= {one.uuid: one for one in similar.candidates}
         found = [*_same_time(similar, case.period, now=now, leave_out=leave_out), *found]
     rules = standing.active_rules(now=now)
@@ -109,9 +109,10 @@ def _same_time(
     return [Alternative(slot.devices, slot.period.start, slot.period.end)] if slot else []
 
 
-def _similar(choice: Choice) -> Choice:
-    """Bookable devices of the same models; on one host if those that were named are on one."""
+def _similar(choice: Choice, period: Period, *, leave_out: int | None) -> Choice:
+    """Free devices of the same models; on one host if those that were named are on one."""
     models = {one.model for one in choice.candidates}
     hosts = {one.host_id for one in choice.candidates}
-    found = placing.read(placing.suitable(DeviceFilter()).filter(model__in=models))
+    alike = placing.suitable(DeviceFilter()).filter(model__in=models)
+    found = placing.read(busy.free_among(alike, period, leave_out=leave_out))
     return Choice(found, choice.count, same_host=len(hosts) == 1)
