@@ -45,15 +45,15 @@ def people(count: int) -> list[User]:
     return users
 
 
-def devices(count: int, *, per_host: int = 8) -> list[Device]:
-    """Bookable devices, so many to a host."""
+def devices(count: int, *, per_host: int = 8, prefix: str = "bench") -> list[Device]:
+    """Bookable devices, so many to a host; hosts and UUIDs begin with ``prefix``."""
     hosts = Host.objects.bulk_create(
-        [Host(name=f"bench-{number}") for number in range(-(-count // per_host))]
+        [Host(name=f"{prefix}-{number}") for number in range(-(-count // per_host))]
     )
     return Device.objects.bulk_create(
         [
             Device(
-                uuid=f"GPU-bench-{number:05d}",
+                uuid=f"GPU-{prefix}-{number:05d}",
                 host=hosts[number // per_host],
                 vendor="simulated",
                 index=number % per_host,
