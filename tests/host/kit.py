@@ -37,8 +37,10 @@ class SimHost:
     name = "sim-a"
 
     def __init__(self, folder: Path, *, devices: int = 2) -> None:
-        self.root = folder
-        self.state_dir = folder / self.name
+        # As it lies under $BERTH_DATA.
+        self.data = folder
+        self.root = folder / "sim"
+        self.state_dir = self.root / self.name
         self.simjob(
             "prepare", "--host", self.name, "--devices", str(devices), "--users", "alice,bob,carol"
         )

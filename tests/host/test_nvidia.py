@@ -14,7 +14,7 @@ from tests.nvml import stand_in
 from workers.host.vendors.base import VendorError
 from workers.host.vendors.nvidia import NvidiaVendor
 
-pytestmark = pytest.mark.skipif(not stand_in.compiler(), reason="no C compiler")
+pytestmark = pytest.mark.compiler
 A, B = "GPU-aaaaaaaa", "GPU-bbbbbbbb"
 
 
@@ -168,4 +168,5 @@ def test_without_the_library_there_is_a_sentence_and_no_crash(tmp_path):
         check=True,
     )
 
-    assert done.stdout == "unknown\n"
+    # "lost" where this machine has a driver: it knows of no such device.
+    assert done.stdout in {"unknown\n", "lost\n"}

@@ -1,6 +1,7 @@
 """What the agent does while something else is down, lies, or comes back."""
 
 import msgspec
+import pytest
 
 from tests.host.control_plane import grant, real_now
 from tests.host.kit import is_alive
@@ -25,6 +26,7 @@ def test_without_a_control_plane_slots_start_and_end_on_time(sim, plane):
     until(lambda: len(agent.spool) >= 2)
 
 
+@pytest.mark.slow
 def test_at_an_unconfirmed_end_the_holder_is_stopped_only_when_somebody_else_begins(sim, plane):
     plane.grants = (
         grant(sim.uuids[0], "alice", booking=1, end_s=9),
@@ -191,6 +193,7 @@ def test_a_second_agent_of_the_same_host_is_refused(sim, plane):
     assert "another agent already enforces" in log
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_killed_and_restarted_goes_on_with_the_ladder(sim, plane):
     plane.settings = msgspec.structs.replace(sim.settings, grace_s=6)
     plane.grants = (grant(sim.uuids[0], "alice", end_s=8), grant(sim.uuids[1], "bob", booking=2))

@@ -156,27 +156,23 @@ def test_a_device_warms_up_under_load_and_cools_down_after_it(sim):
     assert cooling.power_w == idle.power_w
 
 
-def test_the_management_command_passes_arguments_and_output_through(sim):
-    # The command's own data folder leads to <data>/sim/<host>.
-    data = sim.root / "data"
-    environment = {**os.environ, "BERTH_DATA": str(data)}
-
-    def manage(*arguments):
+def test_the_management_command_passes_arguments_output_and_failure_through(sim):
+    def manage(person):
         return subprocess.run(
-            [sys.executable, "manage.py", "simjob", *arguments],
+            [
+                sys.executable, "manage.py", "simjob", "start", "--user", person,
+                "--host", "sim-a", "--index", "0", "--seconds", "60",
+            ],
             cwd=ROOT,
-            env=environment,
+            env={**os.environ, "BERTH_DATA": str(sim.data)},
             capture_output=True,
             text=True,
             check=False,
-        )
+        )  # fmt: skip
 
-    manage("prepare", "--host", "sim-a", "--devices", "1", "--users", "bob")
-    started = manage("start", "--user", "bob", "--host", "sim-a", "--index", "0", "--seconds", "60")
+    started, refused = manage("bob"), manage("mallory")
 
     pid = json.loads(started.stdout.splitlines()[-1])["pid"]
-    assert is_alive(pid)
-    assert str(pid) in manage("list").stdout
-    assert manage("stop", str(pid)).returncode == 0
-    assert not is_alive(pid)
-    assert manage("start", "--user", "x", "--host", "sim-a", "--index", "0").returncode == 1
+    assert [job.pid for job in sim.simulated.jobs()] == [pid]
+    assert refused.returncode == 1
+    assert "knows nobody named 'mallory'" in refused.stderr

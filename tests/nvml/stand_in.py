@@ -1,15 +1,10 @@
 """Compiles the stand-in of libnvidia-ml and writes what it is to say."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("nvml.c")
 LIBRARY = "libnvidia-ml.so.1"
-
-
-def compiler() -> str | None:
-    return shutil.which("cc") or shutil.which("gcc")
 
 
 def compile_into(folder: Path, *, old_driver: bool = False) -> Path:
@@ -19,7 +14,7 @@ def compile_into(folder: Path, *, old_driver: bool = False) -> Path:
     define = ["-DOLD_DRIVER"] if old_driver else []
     subprocess.run(
         [
-            compiler() or "cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-D_GNU_SOURCE",
+            "cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-D_GNU_SOURCE",
             f"-Wl,-soname,{LIBRARY}", *define, "-o", library, SOURCE,
         ],
         check=True,

@@ -37,8 +37,9 @@ class Fleet:
         try:
             found = self._vendor.devices()
         except VendorError as error:
+            if str(error) != self.problem:
+                logger.warning("devices cannot be listed: %s", error)
             self.problem = str(error)
-            logger.warning("devices cannot be listed: %s", error)
             return False
         self.problem = ""
         present = {device.uuid for device in found}

@@ -83,6 +83,7 @@ class NvidiaVendor:
         self._started = False
         self._retry_s = FIRST_RETRY_S
         self._retry_at = 0.0
+        self._trouble = ""
 
     def devices(self) -> tuple[DeviceInfo, ...]:
         self._start()
@@ -100,11 +101,11 @@ class NvidiaVendor:
             self._start()
             return self._read(uuid, self._handle(uuid))
         except _Gone as error:
-            logger.warning("device=%s is gone: %s", uuid, error)
+            logger.debug("device=%s is gone: %s", uuid, error)
             self._handles.pop(uuid, None)
             return Sample(uuid=uuid, at=now, health="lost")
         except VendorError as error:
-            logger.warning("device=%s is unreadable: %s", uuid, error)
+            logger.debug("device=%s is unreadable: %s", uuid, error)
             return Sample(uuid=uuid, at=now, health="unknown")
 
     def close(self) -> None:
@@ -120,12 +121,12 @@ class NvidiaVendor:
             if self._started:
                 return
             if time.monotonic() < self._retry_at:
-                raise VendorError("NVML cannot be used; waiting before the next try")
+                raise VendorError(self._trouble)
             try:
                 pynvml.nvmlInit()
             except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError) as error:
-                self._back_off()
-                raise VendorError(f"NVML cannot start: {error}") from error
+                self._back_off(f"NVML cannot start: {error}")
+                raise VendorError(self._trouble) from error
             self._started = True
             self._retry_s = FIRST_RETRY_S
 
@@ -135,9 +136,10 @@ class NvidiaVendor:
             with self._lock:
                 self._started = False
                 self._handles.clear()
-                self._back_off()
+                self._back_off(f"NVML: {error}")
 
-    def _back_off(self) -> None:
+    def _back_off(self, trouble: str) -> None:
+        self._trouble = trouble
         self._retry_at = time.monotonic() + self._retry_s
         self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
 
