@@ -4,7 +4,7 @@ Each verb is one transaction: lock, look, decide, write, announce. All raise `co
 `writes.Replayed` for a request that took effect before).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reservations import announce
@@ -12,12 +12,21 @@ from reservations.core.errors import Alternative, Blocker, Objection, Refused, S
 from reservations.core.period import Period
 from reservations.core.rules.base import Usage
 from reservations.models import Booking, Device
-from reservations.services import allocating, judging, locks, parties, placing, refusals, writes
+from reservations.services import (
+    allocating,
+    judging,
+    locks,
+    parties,
+    placing,
+    refusals,
+    times,
+    writes,
+)
 from reservations.services.actors import Actor
 from reservations.services.approving import approve, reject
 from reservations.services.ending import cancel, cancel_or_release, release
 from reservations.services.judging import Case
-from reservations.services.moving import extend, move
+from reservations.services.moving import SAME_INSTANT, extend, move
 from reservations.services.rebinding import rebind, rebind_lost_devices
 from reservations.services.wishes import Change, DeviceFilter, Wish, check_wish
 from reservations.services.writes import Once
@@ -78,6 +87,7 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
         Invalid, Forbidden
     """
     check_wish(wish, now=now)
+    wish, began = _what_remains(wish, leave_out, now=now)
     who = parties.parties_of(wish, actor)
     taken = SlotTaken("")
     try:
@@ -90,12 +100,13 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
         return Check(blockers=taken.blockers, alternatives=taken.alternatives)
     if not place.free:
         refusals.explain(taken, wish, actor=actor, now=now, leave_out=leave_out)
-    case = Case(who.owner, who.people, who.team, wish.kind, place.devices, place.period)
+    period = Period(began or place.period.start, place.period.end)
+    case = Case(who.owner, who.people, who.team, wish.kind, place.devices, period)
     rules = judging.rules_for(actor, now=now)
     verdict = judging.judge(case, rules, now=now, leave_out=leave_out)
     return Check(
         free=place.free,
-        period=place.period,
+        period=period,
         devices=place.devices,
         blockers=taken.blockers,
         objections=verdict.objections,
@@ -104,6 +115,19 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
         warnings=verdict.warnings,
         needs_approval=verdict.needs_approval,
     )
+
+
+def _what_remains(
+    wish: Wish, booking_id: int | None, *, now: datetime
+) -> tuple[Wish, datetime | None]:
+    """The part still to come of a running booking whose end is to move, and when it began."""
+    if booking_id is None or wish.start is None:
+        return wish, None
+    booking = Booking.objects.filter(pk=booking_id, start__lte=now, end__gt=now).first()
+    if booking is None or abs(wish.start - booking.start) >= SAME_INSTANT:
+        return wish, None
+    end = wish.end or times.end_after(booking.start, wish.duration or times.grid())
+    return replace(wish, start=now, end=end, duration=None), booking.start
 
 
 def _book(wish: Wish, *, actor: Actor, now: datetime) -> Booking:

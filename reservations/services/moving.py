@@ -62,21 +62,10 @@ def move(
         booking = editing.opened(
             booking_id, Verb.MOVE, actor=actor, rules=rules, expected_revision=expected_revision
         )
-        before = allocating.snapshot(booking)
-        phase = editing.check_changeable(booking, now=clock(), touches_end=not change.only_words)
-        if change.purpose is not None:
-            booking.purpose = change.purpose
         if change.only_words:
-            allocating.save_change(booking, "purpose")
-            allocating.tell(booking, "edited", actor=actor, now=now, before=before)
-            return booking
-        period = _moved_period(booking, change, phase=phase, now=now)
-        devices = _moved_devices(booking, change, phase=phase)
-        if change.devices is not None:
-            booking.pinned = True
-        _shift(booking, devices, period, rules=rules, now=now)
-        allocating.tell(booking, "moved", actor=actor, now=now, before=before)
-        return booking
+            return _describe(booking, change, actor=actor, now=clock())
+        phase = editing.check_changeable(booking, now=clock(), touches_end=True)
+        return _move(booking, change, phase=phase, rules=rules, actor=actor, now=now)
 
     only_end = change.start is None and change.devices is None and not change.only_words
     limit_s = EDGE_LOCK_LIMIT_S if only_end else writes.LOCK_LIMIT_S
@@ -122,6 +111,38 @@ def extend(
     except SlotTaken as taken:
         _explain(taken, booking_id, Change(end=wanted[0]), actor=actor, now=now)
         raise
+
+
+def _describe(booking: Booking, change: Change, *, actor: Actor, now: datetime) -> Booking:
+    """Change words only: nothing is judged anew."""
+    before = allocating.snapshot(booking)
+    editing.check_changeable(booking, now=now, touches_end=False)
+    if change.purpose is not None:
+        booking.purpose = change.purpose
+    allocating.save_change(booking, "purpose")
+    allocating.tell(booking, "edited", actor=actor, now=now, before=before)
+    return booking
+
+
+def _move(
+    booking: Booking,
+    change: Change,
+    *,
+    phase: Phase,
+    rules: Sequence[ActiveRule],
+    actor: Actor,
+    now: datetime,
+) -> Booking:
+    before = allocating.snapshot(booking)
+    period = _moved_period(booking, change, phase=phase, now=now)
+    devices = _moved_devices(booking, change, phase=phase)
+    if change.purpose is not None:
+        booking.purpose = change.purpose
+    if change.devices is not None:
+        booking.pinned = True
+    _shift(booking, devices, period, rules=rules, now=now)
+    allocating.tell(booking, "moved", actor=actor, now=now, before=before)
+    return booking
 
 
 def _shift(

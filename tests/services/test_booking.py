@@ -482,6 +482,23 @@ class TestCheck:
         assert not self.check(of(device, start=NOON + 30 * MINUTE)).free
         assert self.check(of(device, start=NOON + 30 * MINUTE), leave_out=mine.pk).free
 
+    def test_of_a_running_booking_it_judges_a_later_end_with_the_start_where_it_is(self):
+        build.rule("max_length", 2, name="length")
+        alice, device = build.person(), build.device()
+        mine = build.booking(device, owner=alice)
+
+        def check(hours):
+            return bookings.check(
+                of(device, start=NOON, end=NOON + hours * HOUR, duration=None),
+                actor=build.actor(alice),
+                now=NOON + 30 * MINUTE,
+                leave_out=mine.pk,
+            )
+
+        assert check(2).free
+        assert check(2).period.start == NOON
+        assert [one.rule for one in check(3).objections] == ["length"]
+
     def test_where_nothing_fits_there_is_no_period(self):
         found = self.check(Wish(count=1, start=NOON, duration=HOUR))
         assert not found.free
