@@ -13,6 +13,7 @@ from reservations.models import Allocation, Booking, Device, Host, Report
 from reservations.selectors import bookings
 from reservations.services import audit, inventory, report_notices
 from reservations.services.hosts import host_actor
+from reservations.services.report_notices import Directory, Event
 
 # Nothing that a host keeps in its spool is older; a clock that says so is broken.
 _OLDEST = timedelta(days=400)
@@ -27,6 +28,7 @@ class _Known:
     devices: dict[str, Device]
     foreign_devices: frozenset[str]
     stored: frozenset[str]
+    directory: Directory
 
 
 def record(
@@ -41,7 +43,7 @@ def record(
     with transaction.atomic():
         # Two deliveries of one batch take turns, so that the second finds what the first has stored.
         Host.objects.select_for_update(no_key=True).get(pk=host.pk)
-        known = _look_up(host, reports)
+        known = _look_up(host, reports, now=received_at)
         fresh: dict[str, wire.Report] = {}
         for report in reports:
             if code := _refusal(report, known, received_at):
@@ -56,7 +58,7 @@ def record(
     return wire.ReportsAnswer(stored=tuple(dict.fromkeys(stored)), rejected=tuple(rejected))
 
 
-def _look_up(host: Host, reports: Sequence[wire.Report]) -> _Known:
+def _look_up(host: Host, reports: Sequence[wire.Report], *, now: datetime) -> _Known:
     ids = {report.booking for report in reports if report.booking is not None}
     here = Allocation.objects.filter(booking__in=ids, device__host=host).values("booking")
     found = bookings.whole().filter(pk__in=here)
@@ -68,6 +70,7 @@ def _look_up(host: Host, reports: Sequence[wire.Report]) -> _Known:
         devices={one.uuid: one for one in devices if one.host_id == host.pk},
         foreign_devices=frozenset(one.uuid for one in devices if one.host_id != host.pk),
         stored=frozenset(stored.values_list("report_id", flat=True)),
+        directory=Directory(host, now=now),
     )
 
 
@@ -107,10 +110,8 @@ def _store(host: Host, report: wire.Report, known: _Known, *, received_at: datet
     )
     if device is not None:
         _note_state(device, report.kind, now=at)
-    report_notices.tell(
-        report_notices.Event(host=host, report=report, at=at, booking=booking, device=device),
-        now=received_at,
-    )
+    event = Event(known.directory, host, report, at, booking, device)
+    report_notices.tell(event, now=received_at)
 
 
 def _note_state(device: Device, kind: wire.ReportKind, *, now: datetime) -> None:

@@ -32,7 +32,8 @@ def tell(
 
     ``key`` names the fact; each person hears of it once. ``about``: the booking, if it is about one.
     """
-    users = User.objects.in_bulk(list(set(people))).values()
+    wanted = set(people)
+    users = User.objects.in_bulk(wanted).values() if wanted else ()
     Notice.objects.bulk_create(
         [
             Notice(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from reservations.core.wire import Report
 from reservations.models import Allocation, Booking, Device, Host
@@ -11,12 +12,37 @@ from reservations.services import notices, wording
 
 # Somebody whose booking begins later than this need not hear of a device's trouble yet.
 _SOON = timedelta(hours=1)
+# What waited longer than this in a host's spool is no news to people any more.
+_NEWS_FOR = timedelta(hours=1)
+
+
+class Directory:
+    """Who is who on a host, looked up once for a whole batch of reports."""
+
+    def __init__(self, host: Host, *, now: datetime) -> None:
+        self._host = host
+        self._now = now
+
+    @cached_property
+    def operators(self) -> list[int]:
+        return list(machines.operators().values_list("pk", flat=True))
+
+    @cached_property
+    def _by_unix_name(self) -> dict[str, int]:
+        known = accounts.unix_accounts(self._host, now=self._now)
+        return {account.unix_name: pk for pk, account in known.items()}
+
+    def named(self, unix_name: str | None) -> list[int]:
+        """Whoever has this name on the host: nobody or one person."""
+        found = self._by_unix_name.get(unix_name) if unix_name else None
+        return [] if found is None else [found]
 
 
 @dataclass(frozen=True)
 class Event:
     """A report with what it refers to; ``at`` is when it happened."""
 
+    directory: Directory
     host: Host
     report: Report
     at: datetime
@@ -46,11 +72,15 @@ class Letter:
 
 
 def tell(event: Event, *, now: datetime) -> None:
-    """Write the notices of a report. In mode ``observe`` only operators hear anything."""
+    """Write the notices of a report. In mode ``observe`` only operators hear anything.
+
+    Nor does anybody else hear of what happened long ago; the booking's page tells that story.
+    """
     kind = event.report.kind
     key = f"{kind}:{event.host.pk}:{event.report.id}"
     letters = list(_OPERATORS[kind](event)) if kind in _OPERATORS else []
-    if kind in _PEOPLE and event.host.mode != Host.Mode.OBSERVE:
+    fresh = now - event.at <= _NEWS_FOR
+    if kind in _PEOPLE and fresh and event.host.mode != Host.Mode.OBSERVE:
         letters = [*_PEOPLE[kind](event), *letters]
     for letter in letters:
         # The first letter that reaches somebody counts: it is the most personal one.
@@ -135,7 +165,7 @@ def _to_operators(sentence: str) -> Callable[[Event], Iterable[Letter]]:
     def letters(event: Event) -> Iterable[Letter]:
         text = sentence.format(who=event.who, where=event.where, host=event.host.name)
         because = f" {event.report.text}" if event.report.text else ""
-        yield Letter(machines.operators().values_list("pk", flat=True), f"{text}{because}")
+        yield Letter(event.directory.operators, f"{text}{because}")
 
     return letters
 
@@ -176,9 +206,7 @@ def _people(holding: Allocation) -> frozenset[int]:
 
 
 def _person(event: Event) -> list[int]:
-    """Whoever has the reported Unix name on the host."""
-    known = accounts.unix_accounts(event.host, now=event.at)
-    return [pk for pk, account in known.items() if account.unix_name == event.report.unix_name]
+    return event.directory.named(event.report.unix_name)
 
 
 def _current(event: Event) -> Allocation | None:

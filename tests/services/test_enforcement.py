@@ -149,6 +149,15 @@ def test_a_host_that_only_observes_tells_operators_alone(host, device, bob, admi
     assert (told(bob), len(told(admin))) == ([], 1)
 
 
+def test_what_waited_for_hours_in_a_spool_is_told_to_operators_and_in_the_trail_alone(
+    host, device, bob, admin
+):
+    late = report("intruder", device="GPU-a", unix_name="bob")
+    record(host, late, at=NOON + 2 * HOUR)
+    assert (told(bob), len(told(admin))) == ([], 1)
+    assert AuditEntry.objects.get(verb="intruder").at == NOON
+
+
 def test_a_host_that_only_warns_threatens_nobody(host, device, bob):
     Host.objects.update(mode="warn")
     host.refresh_from_db()
