@@ -86,6 +86,13 @@ class MoveBody(Strict):
     devices = serializers.ListField(child=uuid_field(), required=False, max_length=MAX_DEVICES)
     purpose = serializers.CharField(required=False, allow_blank=True, max_length=MAX_PURPOSE)
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError(
+                {"body": [f"names nothing to change; it can be {', '.join(self.fields)}"]}
+            )
+        return attrs
+
 
 class ExtendBody(Strict):
     duration_s = duration_field(required=False, help_text="how much longer")

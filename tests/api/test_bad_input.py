@@ -142,6 +142,14 @@ def test_all_faults_are_told_at_once(alice, device) -> None:
     assert set(errors) == {"start", "duration_s", "color"}
 
 
+def test_a_change_of_nothing_is_400(alice, device) -> None:
+    booking = build.booking(device, owner=alice, start=soon(1))
+    is_problem(Caller(alice).patch(f"bookings/{booking.pk}", {}), 400, "invalid")
+    is_problem(Caller(alice).post(f"bookings/{booking.pk}/extend"), 400, "invalid")
+    booking.refresh_from_db()
+    assert booking.revision == 1
+
+
 def test_neither_devices_nor_count_or_both_is_400(alice, device) -> None:
     for wrong in ({"duration_s": 300}, body(device, count=1)):
         assert (

@@ -169,6 +169,21 @@ def test_devices_and_hosts_come_in_pages_too() -> None:
     assert [one["host"] for one in caller.get("devices/", host="b").json()["results"]] == ["b", "b"]
 
 
+def test_statements_do_not_grow_with_the_fleet(django_assert_max_num_queries: Any) -> None:
+    caller = Caller(build.user())
+    caller.get("me")
+    for _ in range(20):
+        device = build.device()
+        build.booking(device, start=clock.now() - HOUR, end=soon(1))
+        build.booking(device, start=soon(2))
+    with django_assert_max_num_queries(6):
+        rows = caller.get("devices/").json()["results"]
+    assert len(rows) == 20
+    assert all(row["current"] and row["next"] for row in rows)
+    with django_assert_max_num_queries(3):
+        caller.get("hosts/")
+
+
 def test_a_person_reads_their_own_standing() -> None:
     alice = build.user("alice", time_zone="Asia/Shanghai", locale="zh-hans")
     build.team(alice, name="vision")
