@@ -11,6 +11,7 @@ MAX_DEVICES = 1_000
 MAX_PEOPLE = 200
 MAX_PURPOSE = 200
 MAX_LABELS = 50
+MAX_NAME = 200
 # Nothing is booked further away or for longer; keeps all arithmetic far from the calendar's ends.
 FARTHEST = timedelta(days=3_660)
 
@@ -89,8 +90,8 @@ def check_wish(wish: Wish, *, now: datetime) -> None:
     if (wish.end is None) == (wish.duration is None):
         faults.add("end", "Give either the end or the duration.")
     check_duration(wish.duration, faults)
-    if wish.start and wish.end and wish.start >= wish.end:
-        faults.add("end", "The end must be after the start.")
+    _check_order(wish.start, wish.end, faults)
+    _check_names(wish, faults)
     check_words("purpose", wish.purpose, faults, limit=MAX_PURPOSE)
     if len(wish.people) > MAX_PEOPLE:
         faults.add("people", f"At most {MAX_PEOPLE} people can use one booking.")
@@ -106,6 +107,8 @@ def check_change(change: Change, *, now: datetime) -> None:
     check_instant("end", change.end, faults, now=now)
     if change.devices is not None:
         check_devices(change.devices, faults)
+        for uuid in change.devices[:MAX_DEVICES]:
+            check_words("devices", uuid, faults, limit=MAX_NAME)
     if change.purpose is not None:
         check_words("purpose", change.purpose, faults, limit=MAX_PURPOSE)
     faults.check()
@@ -158,6 +161,29 @@ def _check_choice(wish: Wish, faults: Faults) -> None:
     memory = wish.filter.min_memory_gib
     if memory is not None and not 0 <= memory <= 2**20:
         faults.add("min_memory_gib", "The memory must be from 0 to 1048576 GiB.")
+
+
+def _check_order(start: datetime | None, end: datetime | None, faults: Faults) -> None:
+    if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
+        return
+    if start >= end:
+        faults.add("end", "The end must be after the start.")
+
+
+def _check_names(wish: Wish, faults: Faults) -> None:
+    """Names that nothing can have are not looked up; a database refuses some of them in its own words."""
+    named = {
+        "owner": [wish.owner or ""],
+        "team": [wish.team or ""],
+        "people": wish.people,
+        "devices": wish.devices,
+        "model": [wish.filter.model or ""],
+        "host": [wish.filter.host or ""],
+        "labels": [*wish.filter.labels, *wish.filter.labels.values()],
+    }
+    for field_name, names in named.items():
+        for name in names:
+            check_words(field_name, name, faults, limit=MAX_NAME)
 
 
 def _within_reach(instant: datetime, now: datetime) -> bool:
