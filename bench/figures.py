@@ -1,8 +1,9 @@
 """A measured figure beside its reference of the same run: machines are noisy, ratios less so."""
 
 import json
+import math
+import os
 import platform
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,12 +27,6 @@ class Figure:
         return self.value / self.reference if self.reference else None
 
 
-def median_ms(work: Callable[[], object], *, repeat: int) -> float:
-    """Median wall time of ``work`` in milliseconds; one call beforehand warms up."""
-    work()
-    return statistics.median(timed_ms(work) for _ in range(repeat))
-
-
 def timed_ms(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
@@ -51,7 +46,7 @@ def alternately_ms(
 def percentile(values: Sequence[float], percent: float) -> float:
     """The nearest-rank percentile."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 def print_table(figures: Sequence[Figure]) -> None:
@@ -70,5 +65,9 @@ def write(figures: Sequence[Figure], path: Path) -> None:
     for row in rows:
         for key in ("value", "reference", "ratio"):
             row[key] = round(row[key], 3) if row[key] is not None else None
-    machine = {"python": platform.python_version(), "system": platform.platform(terse=True)}
+    machine = {
+        "python": platform.python_version(),
+        "system": platform.platform(terse=True),
+        "processors": os.cpu_count(),
+    }
     path.write_text(json.dumps({"machine": machine, "figures": rows}, indent=2) + "\n")
