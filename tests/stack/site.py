@@ -59,6 +59,9 @@ class Site:
         for name in names:
             self._running.pop(name).wait(30)
 
+    def send(self, name: str, what: signal.Signals) -> None:
+        self._running[name].send_signal(what)
+
     def stop_all(self) -> None:
         self.stop(*reversed(self._running), by=signal.SIGKILL)
 

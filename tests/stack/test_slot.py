@@ -121,6 +121,23 @@ def test_an_intruder_is_stopped_and_a_release_ends_the_holders_job(site, host):
         assert verbs(booking)[verb] == 1
 
 
+def test_a_frozen_redis_holds_up_neither_bookings_nor_hosts(site, host):
+    """The booking's nudge is lost; the host hears of it with its next heartbeat."""
+    alice, _, _ = people(host)
+    host.start_worker()
+    host.enable()
+    until(lambda: HostStatus.objects.get(host=host.row).last_seen, limit_s=30)
+    site.send("redis", signal.SIGSTOP)
+    began = clock.now()
+    post(site, alice, "bookings/", {"devices": [host.uuids[0]], "duration_s": 3600})
+    until(lambda: host.granted("alice"), limit_s=10)
+    until(lambda: HostStatus.objects.get(host=host.row).last_seen > began + 5 * SECOND)
+    assert site.health()["redis"].startswith("does not answer")
+    site.send("redis", signal.SIGCONT)
+    site.wait_until_healthy()
+    until(lambda: Notice.objects.filter(user=alice, kind="started").exists(), limit_s=30)
+
+
 def _plan_says(host, text):
     return text in b"".join(path.read_bytes() for path in host.state_dir.glob("plan*"))
 
