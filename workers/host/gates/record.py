@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 
 from reservations.core.enforcement import GateState
-from workers.host.files import replace_file
 from workers.host.gates.base import GateError
 
 
@@ -42,6 +41,9 @@ class RecordGate:
     def _write(self, states: Mapping[str, GateState]) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._path, msgspec.json.encode(states))
+            # Whole, but not synced: a node's ACL does not survive a power cut either.
+            temporary = self._path.with_name(f"{self._path.name}.tmp")
+            temporary.write_bytes(msgspec.json.encode(states))
+            temporary.replace(self._path)
         except OSError as error:
             raise GateError(f"{self._path} cannot be written: {error}") from error

@@ -5,6 +5,7 @@ time, and the heat that this reader has seen build up.
 """
 
 import math
+import threading
 from datetime import datetime
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from reservations.core.wire import DeviceInfo, ProcessUse, Sample
 from workers.host.clock import HostClock
 from workers.host.simulation import (
     GIB,
+    Job,
     Load,
     SimulatedDevice,
     SimulatedHost,
@@ -22,6 +24,8 @@ from workers.host.vendors.base import VendorError
 
 # How fast a cooler follows the load: after this long, 63 % of the way.
 HEAT_TIME_CONSTANT_S = 45.0
+# Samples taken within this long are of one look.
+SAME_LOOK_S = 0.02
 
 
 class SimulatedVendor:
@@ -35,6 +39,9 @@ class SimulatedVendor:
         self._host = host
         self._clock = clock
         self._heat: dict[str, tuple[float, datetime]] = {}
+        self._jobs_lock = threading.Lock()
+        self._jobs: list[Job] = []
+        self._jobs_read_s = -math.inf
 
     def devices(self) -> tuple[DeviceInfo, ...]:
         try:
@@ -82,6 +89,7 @@ class SimulatedVendor:
 
     def close(self) -> None:
         self._heat.clear()
+        self._jobs_read_s = -math.inf
 
     def _find(self, uuid: str) -> SimulatedDevice | None:
         return next((device for device in self._host.devices() if device.uuid == uuid), None)
@@ -89,7 +97,7 @@ class SimulatedVendor:
     def _loads(self, device: SimulatedDevice) -> list[tuple[ProcessUse, Load]]:
         boottime_s = self._clock.boottime_s()
         loads = []
-        for job in self._host.jobs():
+        for job in self._present_jobs():
             if job.device == device.uuid:
                 present = load(job, age_s=job.age_s(boottime_s), memory_bytes=device.memory_bytes)
                 process = ProcessUse(
@@ -100,6 +108,14 @@ class SimulatedVendor:
                 )
                 loads.append((process, present))
         return loads
+
+    def _present_jobs(self) -> list[Job]:
+        """One reading of the folder serves all devices that are sampled together."""
+        with self._jobs_lock:
+            now_s = self._clock.boottime_s()
+            if now_s - self._jobs_read_s > SAME_LOOK_S:
+                self._jobs, self._jobs_read_s = self._host.jobs(), now_s
+            return self._jobs
 
     def _temperature_c(self, device: SimulatedDevice, power_w: float, now: datetime) -> float:
         """First-order lag towards what the power would settle at; inner slots are warmer."""
