@@ -17,9 +17,8 @@ def beat(name: str, *, now: datetime) -> None:
 def stale(names: Iterable[str], *, now: datetime) -> dict[str, datetime | None]:
     """Those that have not shown a sign of life for 30 s, with their last one."""
     last = dict(Pulse.objects.values_list("name", "at"))
-    limit = now - FRESH
-    return {
-        name: last.get(name)
-        for name in names
-        if (last.get(name) or datetime.min.replace(tzinfo=now.tzinfo)) < limit
-    }
+    return {name: last.get(name) for name in names if not _is_fresh(last.get(name), now)}
+
+
+def _is_fresh(at: datetime | None, now: datetime) -> bool:
+    return at is not None and now - at <= FRESH
