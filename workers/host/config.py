@@ -4,8 +4,8 @@ BERTH_HOST_NAME     the name under which the control plane knows this host
 BERTH_URL           where the control plane answers; https, or http on loopback only
 BERTH_HOST_TOKEN    this host's token (or BERTH_HOST_TOKEN_FILE, a file that holds it)
 BERTH_STATE_DIR     stored plan, spool, ladder and lock [/var/lib/berth]
-BERTH_VENDOR        nvidia, simulated, or a dotted module [nvidia]
-BERTH_GATE          acl, record, or a dotted module [acl]
+BERTH_VENDOR        nvidia, simulated, or module:function [nvidia]
+BERTH_GATE          acl, record, or module:function [acl]
 BERTH_LOCAL_FILE    a TOML file that may only tighten the plan's settings [/etc/berth/host.toml]
 REDIS_URL           the broker that carries nudges; without it the heartbeat does
 """
