@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from django.conf import settings
+
 from reservations.core.wire import Report
 from reservations.models import Allocation, Booking, Device, Host
 from reservations.selectors import accounts, machines
@@ -104,7 +106,8 @@ def _intruder(event: Event) -> Iterable[Letter]:
     if holding := _current(event):
         yield Letter(
             _people(holding),
-            f"{event.who} uses {event.where}, which is booked by you. They have been told"
+            f"{event.who if settings.SHOW_OWNERS else 'Somebody'} uses {event.where}, "
+            "which is booked by you. They have been told"
             + (" and will be stopped if they stay." if event.stops else "."),
         )
 

@@ -142,6 +142,13 @@ def test_an_intruder_on_a_booked_device_is_told_to_all_three(
     assert told(admin) == ["bob uses Test 80GB · 0 on gpu1 without a booking."]
 
 
+def test_a_site_that_hides_names_tells_the_holder_no_name(host, device, alice, bob, settings):
+    settings.SHOW_OWNERS = False
+    build.booking(device, owner=alice)
+    record(host, report("intruder", device="GPU-a", unix_name="bob"))
+    assert told(alice)[0].startswith("Somebody uses Test 80GB · 0 on gpu1")
+
+
 def test_a_host_that_only_observes_tells_operators_alone(host, device, bob, admin):
     Host.objects.update(mode="observe")
     host.refresh_from_db()
