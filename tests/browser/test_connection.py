@@ -68,6 +68,24 @@ def test_a_silent_socket_counts_as_dead(timeline, people, devices):
     assert len(opened) >= 2
 
 
+def test_a_session_that_ended_is_said_and_the_page_comes_back_after_signing_in(
+    timeline, people, devices
+):
+    wire = Wire()
+    alice = timeline(people["alice"], before=wire.route)
+    cookies = alice.page.context.cookies()
+    alice.page.context.clear_cookies()
+    for socket in wire.open:
+        socket.close(code=1011)
+    bar = alice.page.locator("#stale")
+    expect(bar).to_contain_text("You are signed out")
+    expect(bar.get_by_role("link", name="Sign in")).to_be_visible()
+
+    alice.page.context.add_cookies(cookies)
+    alice.page.evaluate("dispatchEvent(new Event('online'))")
+    expect(bar).to_be_hidden()
+
+
 def test_an_answer_that_was_lost_does_not_book_twice(timeline, people, devices):
     alice = timeline(people["alice"])
     lost = []

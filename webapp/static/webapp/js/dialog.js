@@ -66,7 +66,14 @@ export class BookDialog {
 
   /** @param {Draft} draft @param {HostRow[]} hosts */
   open(draft, hosts) {
-    this.names = new Map(hosts.flatMap((host) => host.devices.map((one) => [one.uuid, one.name])));
+    this.names = new Map(
+      hosts.flatMap((host) =>
+        host.devices.map(({ uuid, name }) => [
+          uuid,
+          t("device_on", { device: name, host: host.name }),
+        ]),
+      ),
+    );
     this.offerDevices(hosts, draft.devices);
     this.startsNow = Math.abs(draft.from - now()) < NOW_MS;
     this.start.set(draft.from);

@@ -26,6 +26,8 @@ import { dressChip } from "./timeline-rows.js";
  */
 
 const GB = 2 ** 30;
+// The chip and the holder say all that there is to say.
+const PLAIN = new Set(["free", "in_use"]);
 const cards = find("#cards", HTMLElement);
 /** @type {Map<string, Live>} */
 const latest = new Map();
@@ -69,7 +71,7 @@ function fill(card, live) {
   dressChip(part("chip"), live.verdict, t(`chip_${live.verdict.code}`));
   card.dataset.ends = live.booking?.end ?? "";
   part("who").textContent = holder(live);
-  part("says").textContent = live.verdict.text;
+  part("says").textContent = PLAIN.has(live.verdict.code) ? "" : live.verdict.text;
   card.classList.toggle("is-silent", live.verdict.code === "no_data");
   bar(part("use"), live.utilization_percent);
   part("use-text").textContent = unit(live.utilization_percent, "%");
@@ -158,5 +160,6 @@ const stale = showStale("live");
 new LiveSocket("/ws/live/", {
   onOpen: stale.fresh,
   onLost: stale.lost,
+  onSignedOut: stale.signedOut,
   onMessage: ({ devices }) => take(devices ?? []),
 });

@@ -1,6 +1,8 @@
 // A WebSocket that comes back. No frame for 20 s means dead, whatever readyState says; after every
 // return, and when the page is looked at again, the owner is told to fetch what it may have missed.
 
+// The server's word for "sign in first" (webapp/live/base.py); trying again at once would not help.
+const SIGNED_OUT = 4401;
 const SILENCE_MS = 20_000;
 const LOOK_MS = 2_000;
 const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
@@ -9,6 +11,7 @@ const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
  * @typedef {object} Handlers
  * @property {(message: any) => void} onMessage anything but pings
  * @property {() => void} onOpen connected, also after a break: fetch now
+ * @property {() => void} onSignedOut the session has ended
  * @property {(since: number) => void} onLost no connection; `since` is when the last frame came, in ms
  */
 
@@ -43,7 +46,7 @@ export class LiveSocket {
       this.handlers.onOpen();
     };
     socket.onmessage = (event) => this.receive(event);
-    socket.onclose = () => this.lost();
+    socket.onclose = ({ code }) => (code === SIGNED_OUT ? this.signedOut() : this.lost());
   }
 
   /** Forget the present connection, without hearing of its end. */
@@ -69,6 +72,12 @@ export class LiveSocket {
     clearTimeout(this.retry);
     // Spread, so that a restarted server is not met by everybody at once.
     this.retry = setTimeout(() => this.open(), base * (0.5 + Math.random()));
+  }
+
+  /** Whoever comes back from signing in elsewhere looks at the page again: that wakes it. */
+  signedOut() {
+    this.drop();
+    this.handlers.onSignedOut();
   }
 
   watch() {

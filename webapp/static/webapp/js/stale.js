@@ -1,15 +1,17 @@
 // The bar that says how old the data on the page is while no connection is to be had.
 
-import { find } from "./dom.js";
+import { find, make } from "./dom.js";
 import { t, words } from "./page.js";
 
 const PATIENCE_MS = 3_000;
 
 /** @type {Map<string, number>} when each broken connection last brought something */
 const lost = new Map();
+let ended = false;
 
 function render() {
   const bar = find("#stale", HTMLElement);
+  if (ended) return;
   bar.hidden = lost.size === 0;
   document.body.classList.toggle("is-stale", !bar.hidden);
   if (bar.hidden) return;
@@ -22,10 +24,19 @@ export function showStale(name) {
   let timer;
   return {
     fresh() {
+      ended = false;
       clearTimeout(timer);
       timer = undefined;
       lost.delete(name);
       render();
+    },
+    signedOut() {
+      clearTimeout(timer);
+      ended = true;
+      const bar = find("#stale", HTMLElement);
+      const link = make("a", { href: location.pathname + location.search, text: t("sign_in") });
+      bar.replaceChildren(t("signed_out_bar"), " ", link);
+      bar.hidden = false;
     },
     /** @param {number} since */
     lost(since) {

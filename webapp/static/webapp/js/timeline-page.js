@@ -41,7 +41,8 @@ const dialog = new BookDialog(find("#book", HTMLDialogElement), {
 
 /** @param {string} uuid */
 function nameOf(uuid) {
-  return view.device(uuid)?.name ?? uuid;
+  const device = view.device(uuid);
+  return device ? t("device_on", { device: device.name, host: device.host }) : uuid;
 }
 
 function axisOfView() {
@@ -61,7 +62,8 @@ async function reload() {
     if (axis.start === axisOfView().start && axis.end === axisOfView().end) draw();
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error;
-    toast(errorText(error), { bad: true, label: t("try_again"), act: reload });
+    if (error.status === 401) calendarStale.signedOut();
+    else toast(errorText(error), { bad: true, label: t("try_again"), act: reload });
   } finally {
     timeline.root.setAttribute("aria-busy", "false");
   }
@@ -152,8 +154,10 @@ new LiveSocket("/ws/calendar/", {
     reload();
   },
   onLost: calendarStale.lost,
+  onSignedOut: calendarStale.signedOut,
   onMessage: ({ type, row }) => {
     if (type === "booking" && store.upsert(row)) timeline.drawOne(row.id);
+    if (type === "notice") toast(row.text);
   },
 });
 
@@ -161,6 +165,7 @@ const liveStale = showStale("live");
 new LiveSocket("/ws/live/", {
   onOpen: liveStale.fresh,
   onLost: liveStale.lost,
+  onSignedOut: liveStale.signedOut,
   onMessage: ({ devices }) => {
     for (const { uuid, verdict } of devices ?? []) {
       verdicts.set(uuid, verdict);

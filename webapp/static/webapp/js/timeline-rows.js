@@ -69,9 +69,15 @@ export function nameCell(device) {
   return make(
     "div",
     { class: "tl-name" },
-    make("span", { class: "tl-device", text: device.name, title: device.name }),
+    deviceName(device),
     make("span", { class: "chip unknown", "data-chip": device.uuid, text: t("chip_no_data") }),
   );
+}
+
+/** Where room is short the model gives way, never the number. @param {DeviceRow} device */
+function deviceName({ name, model, index }) {
+  const parts = [make("span", { text: model }), make("b", { text: `· ${index}` })];
+  return make("span", { class: "device-name", title: name }, ...parts);
 }
 
 /** @param {HTMLElement} root @param {string} device @param {Verdict} verdict */

@@ -18,7 +18,9 @@ import { durationText } from "./zoned.js";
 /** @typedef {Draft & { how: "dragging" | "pending", blocked: boolean }} Proposal */
 
 // Around the circle, without the blue of one's own bookings.
-const HUES = Array.from({ length: 26 }, (_, step) => (290 + step * 12) % 360);
+const HUES = [
+  290, 302, 314, 326, 338, 350, 2, 14, 26, 38, 50, 62, 140, 152, 164, 176, 188, 200, 212, 224,
+];
 const SMALLEST_PIXELS_PER_HOUR = { 1: 14, 3: 10, 7: 6 };
 
 export class Timeline {
@@ -221,12 +223,11 @@ export class Timeline {
     const draft = this.draft;
     if (!draft || !this.axis?.shows(draft.from, draft.to)) return;
     const blocked = this.store.blocker(draft) !== undefined;
-    const length = durationText(draft.to - draft.from);
+    const oneDay = this.axis.days.length === 1;
+    const span = oneDay ? words.clockSpan(draft.from, draft.to) : words.span(draft.from, draft.to);
+    const text = `${span} · ${durationText(draft.to - draft.from)}`;
     for (const device of draft.devices) {
-      const box = make("div", {
-        class: "bk draft",
-        text: `${words.span(draft.from, draft.to)} · ${length}`,
-      });
+      const box = make("div", { class: "bk draft" }, make("span", { text }));
       box.classList.toggle("blocked", blocked);
       box.classList.toggle("pending", this.draftPending);
       this.stand(box, draft);
