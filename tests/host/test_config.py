@@ -31,11 +31,11 @@ def test_the_smallest_environment_is_enough():
         ("BERTH_HOST_TOKEN", ""),
         ("BERTH_HOST_TOKEN", "line\nbreak"),
         ("BERTH_HOST_TOKEN_FILE", "/not/there"),
-        ("BERTH_LOCAL_FILE", "/not/there"),
+        ("BERTH_LIMITS", "/not/there"),
     ],
 )
 def test_a_wrong_value_stops_the_start_and_is_named(name, value):
-    with pytest.raises(ConfigError, match=name.removesuffix("_FILE").replace("LOCAL", "|/not")):
+    with pytest.raises(ConfigError, match=name):
         config.read({**RIGHT, name: value})
 
 
@@ -56,7 +56,7 @@ def test_the_token_may_lie_in_a_file(tmp_path):
 def test_the_local_file_tightens_and_never_loosens(tmp_path):
     path = tmp_path / "host.toml"
     path.write_text('mode = "warn"\nmanaged = ["GPU-1", "GPU-9"]\nexempt_uids = [5]\n')
-    local = config.read({**RIGHT, "BERTH_LOCAL_FILE": str(path)}).local
+    local = config.read({**RIGHT, "BERTH_LIMITS": str(path)}).local
 
     enforcing = local.tighten(
         HostSettings(mode="enforce", managed=("GPU-1", "GPU-2"), exempt_uids=(7,))
@@ -77,7 +77,7 @@ def test_a_local_file_that_cannot_be_understood_stops_the_start(tmp_path, conten
     path.write_text(content)
 
     with pytest.raises(ConfigError, match=r"host\.toml"):
-        config.read({**RIGHT, "BERTH_LOCAL_FILE": str(path)})
+        config.read({**RIGHT, "BERTH_LIMITS": str(path)})
 
 
 @pytest.mark.parametrize("name", ["amd", "no.such.module:vendor", "json:no_such_function"])

@@ -6,7 +6,7 @@ BERTH_HOST_TOKEN    this host's token (or BERTH_HOST_TOKEN_FILE, a file that hol
 BERTH_STATE_DIR     stored plan, spool, ladder and lock [/var/lib/berth]
 BERTH_VENDOR        nvidia, simulated, or module:function [nvidia]
 BERTH_GATE          acl, record, or module:function [acl]
-BERTH_LOCAL_FILE    a TOML file that may only tighten the plan's settings [/etc/berth/host.toml]
+BERTH_LIMITS    a TOML file that may only tighten the plan's settings [/etc/berth/host.toml]
 REDIS_URL           the broker that carries nudges; without it the heartbeat does
 """
 
@@ -106,7 +106,7 @@ def _token(environ: Mapping[str, str]) -> str:
 
 
 def _limits(environ: Mapping[str, str]) -> LocalLimits:
-    named = environ.get("BERTH_LOCAL_FILE")
+    named = environ.get("BERTH_LIMITS")
     path = Path(named or "/etc/berth/host.toml")
     if not named and not path.exists():
         return LocalLimits()
@@ -114,4 +114,4 @@ def _limits(environ: Mapping[str, str]) -> LocalLimits:
         return msgspec.toml.decode(path.read_bytes(), type=LocalLimits)
     except (OSError, msgspec.DecodeError) as error:
         # Going on without it would do what the administrator has forbidden.
-        raise ConfigError(f"{path} cannot be used: {error}") from error
+        raise ConfigError(f"BERTH_LIMITS={path} cannot be used: {error}") from error
