@@ -6,7 +6,7 @@ BERTH_HOST_TOKEN    this host's token (or BERTH_HOST_TOKEN_FILE, a file that hol
 BERTH_STATE_DIR     stored plan, spool, ladder and lock [/var/lib/berth]
 BERTH_VENDOR        nvidia, simulated, or module:function [nvidia]
 BERTH_GATE          acl, record, or module:function [acl]
-BERTH_LIMITS    a TOML file that may only tighten the plan's settings [/etc/berth/host.toml]
+BERTH_LIMITS        a TOML file that may only tighten the plan's settings [/etc/berth/host.toml]
 REDIS_URL           the broker that carries nudges; without it the heartbeat does
 """
 
