@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -85,20 +85,16 @@ def booking_changed(booking: Booking) -> None:
     """Tell, once this is committed, every open calendar; whoever may read the booking hears it whole."""
     masked = visible.calendar_row(booking, viewer=visible.ANYBODY)
     full = visible.calendar_row(booking, viewer=visible.EVERYTHING)
-    groups = _readers(booking)
-
-    def send() -> None:
-        _to_group("calendar", {"type": "booking.changed", "row": masked})
-        for group in groups:
-            _to_group(group, {"type": "booking.changed", "row": full})
-
-    transaction.on_commit(send, robust=True)
+    messages = {"calendar": {"type": "booking.changed", "row": masked}}
+    for group in _readers(booking):
+        messages[group] = {"type": "booking.changed", "row": full}
+    transaction.on_commit(lambda: _to_groups(messages), robust=True)
 
 
 def notice(person: int, row: dict[str, Any]) -> None:
     """Show a notice, once this is committed, to one person wherever they have a page open."""
-    message = {"type": "notice.new", "row": row}
-    transaction.on_commit(lambda: _to_group(f"person.{person}", message), robust=True)
+    messages = {f"person.{person}": {"type": "notice.new", "row": row}}
+    transaction.on_commit(lambda: _to_groups(messages), robust=True)
 
 
 def nudge(host_names: Iterable[str]) -> None:
@@ -121,13 +117,16 @@ def _readers(booking: Booking) -> list[str]:
     return [*(f"person.{pk}" for pk in sorted(people)), "operators"]
 
 
-def _to_group(group: str, message: dict[str, Any]) -> None:
-    def deliver(runner: asyncio.Runner) -> None:
+def _to_groups(messages: Mapping[str, dict[str, Any]]) -> None:
+    """One letter for all groups of one change: a run of the loop costs as much as a message."""
+
+    async def send() -> None:
         layer = get_channel_layer()
         if layer is not None:
-            runner.run(asyncio.wait_for(layer.group_send(group, message), LIMIT_S))
+            for group, message in messages.items():
+                await layer.group_send(group, message)
 
-    courier.post(deliver)
+    courier.post(lambda runner: runner.run(asyncio.wait_for(send(), LIMIT_S)))
 
 
 @cache
