@@ -30,7 +30,7 @@ _RING: Final = "berth:live:ring:"
 _WATCHED: Final = "berth:live:watched"
 # One reading a second, and a few to spare.
 _RING_LENGTH: Final = 620
-_LIMIT_S: Final = 0.2
+_LIMIT_S: Final = 0.25
 _REST_S: Final = 5.0
 
 
@@ -61,7 +61,7 @@ def publish(devices: Sequence[dict[str, Any]], *, now: datetime, gone: Sequence[
     """Store and announce one tick of a host; says whether somebody is watching.
 
     ``devices`` are live devices without their ring, ``gone`` those of the host that are no longer
-    shown. Takes 0.4 s at most, whatever state Redis is in.
+    shown. Takes 0.5 s at most, whatever state Redis is in.
     """
     if not devices:
         return watched()
