@@ -57,19 +57,27 @@ def token(user: User) -> str:
 
 @contextlib.contextmanager
 def web(
-    application: str = "webapp.asgi", *, processes: int = 1, environment: Mapping[str, str] = {}
+    application: str = "webapp.asgi",
+    *,
+    processes: int = 1,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
     """The port of that many uvicorn processes, started as `make up` starts its one."""
     port = servers.free_port()
     command = [
         sys.executable, "-m", "uvicorn", f"{application}:application", "--host", "127.0.0.1",
         "--port", str(port), "--workers", str(processes), "--no-access-log", "--log-level", "warning",
-        "--timeout-graceful-shutdown", "3",
+        # A crowd may pause for longer than the five seconds after which connections are hung up.
+        "--timeout-keep-alive", "75", "--timeout-graceful-shutdown", "3",
     ]  # fmt: skip
     log = Path(os.environ["BERTH_DATA"]) / f"web-{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **environment}, stdout=output, stderr=output
+            command,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            stdout=output,
+            stderr=output,
         )
     try:
         _wait_until_it_serves(port, process, log)
