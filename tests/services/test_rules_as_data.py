@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from reservations import registry
 from reservations.core.errors import Refused
-from reservations.models import Rule
+from reservations.models import Rule, Site
 from reservations.selectors import standing
 from reservations.services import bookings
 from reservations.services.bookings import Change, Wish
@@ -103,3 +103,11 @@ def test_limits_left_count_what_is_held_at_this_instant():
     during = standing.limits_left(alice, now=NOON)
     assert [(one.rule, one.used, one.limit) for one in during] == [("devices-at-once", 2, 8)]
     assert standing.limits_left(alice, now=NOON + HOUR)[0].used == 0
+
+
+def test_a_new_site_has_the_row_under_whose_lock_everybody_is_counted():
+    Site.objects.all().delete()
+    migration = import_module("reservations.migrations.0006_site_row")
+    for _ in range(2):
+        migration.add(apps, None)
+    assert len(Site.objects.get().plan_epoch) == 32
