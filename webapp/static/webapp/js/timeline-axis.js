@@ -8,31 +8,26 @@ import { words } from "./page.js";
 
 /** Draw hours and days as wide as there is room for. @param {Timeline} timeline */
 export function drawAxis(timeline) {
-  const { axis, labels, grid } = timeline;
-  if (!axis || !labels || !grid) return;
-  const step = labelStep(labels.clientWidth / axis.hours);
+  const { axis, labels, grid, nowLabel } = timeline;
+  if (!axis || !labels || !grid || !nowLabel) return;
+  timeline.width = labels.clientWidth;
+  const step = labelStep(timeline.width / axis.hours);
   const ticks = axis.ticks().filter((tick) => tick.repeated || tick.hour % step === 0);
   const dayStarts = new Set(axis.days.map((day) => day.start));
-  const keep = labels.querySelector(".tl-now-label");
-  labels.replaceChildren(
-    ...axis.days.map((day) => {
-      const label = make("b", { text: words.day(day.start) });
-      label.style.left = percent(axis.fraction(day.start));
-      label.style.width = percent((day.end - day.start) / (axis.end - axis.start));
-      return label;
-    }),
-    ...ticks
-      .filter((tick) => !dayStarts.has(tick.at))
-      .map((tick) => {
-        const label = make("i", {
-          text: tick.label,
-          class: tick.repeated ? "repeated" : undefined,
-        });
-        label.style.left = percent(axis.fraction(tick.at));
-        return label;
-      }),
-    ...(keep ? [keep] : []),
-  );
+  timeline.hourLabels = ticks
+    .filter((tick) => !dayStarts.has(tick.at))
+    .map((tick) => {
+      const label = make("i", { text: tick.label, class: tick.repeated ? "repeated" : undefined });
+      label.style.left = percent(axis.fraction(tick.at));
+      return { label, fraction: axis.fraction(tick.at) };
+    });
+  const days = axis.days.map((day) => {
+    const label = make("b", { text: words.day(day.start) });
+    label.style.left = percent(axis.fraction(day.start));
+    label.style.width = percent((day.end - day.start) / (axis.end - axis.start));
+    return label;
+  });
+  labels.replaceChildren(...days, ...timeline.hourLabels.map(({ label }) => label), nowLabel);
   grid.replaceChildren(
     ...ticks.map((tick) => {
       const line = make("div", { class: dayStarts.has(tick.at) ? "day" : undefined });

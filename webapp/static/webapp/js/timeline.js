@@ -21,6 +21,9 @@ import { durationText } from "./zoned.js";
 const HUES = [
   290, 302, 314, 326, 338, 350, 2, 14, 26, 38, 50, 62, 140, 152, 164, 176, 188, 200, 212, 224,
 ];
+// How wide the present time is written, and half of how wide an hour is.
+const NOW_PX = 46;
+const HOUR_PX = 9;
 const SMALLEST_PIXELS_PER_HOUR = { 1: 14, 3: 10, 7: 6 };
 
 export class Timeline {
@@ -39,6 +42,10 @@ export class Timeline {
     this.drawn = new Map();
     /** @type {Map<number, Proposal>} where a booking is shown while it is dragged or saved */
     this.proposals = new Map();
+    /** @type {{ label: HTMLElement, fraction: number }[]} */
+    this.hourLabels = [];
+    /** Of the lanes, in pixels. */
+    this.width = 0;
     /** @type {Draft | null} */
     this.draft = null;
     /** What the rows were built for. */
@@ -151,8 +158,26 @@ export class Timeline {
       boxes.set(device, box);
       lane.append(box);
     }
+    const look = this.lookOf(booking, place);
+    // What looks the same already is left alone: most of a calendar, at most fetches and ticks.
+    if (box.dataset.look === look) return;
+    box.dataset.look = look;
     this.dress(box, booking, place);
     this.stand(box, place);
+  }
+
+  /** All that decides how a booking looks. @param {Booking} booking @param {Draft} place */
+  lookOf(booking, place) {
+    const proposal = this.proposals.get(booking.id);
+    const shown = [booking.revision, booking.purpose, booking.owner?.name, place.from, place.to];
+    const past = place.to <= now();
+    return [
+      ...shown,
+      past,
+      editable(booking, this.me, now()),
+      proposal?.how,
+      proposal?.blocked,
+    ].join();
   }
 
   /** @param {HTMLButtonElement} box @param {Booking} booking @param {Draft} place */
@@ -253,16 +278,18 @@ export class Timeline {
     this.nowLine.style.left = this.nowLabel.style.left = left;
     this.nowLabel.textContent = words.clock.format(present);
     this.nowLabel.classList.toggle("flip", this.axis.fraction(present) > 0.94);
-    this.clearUnderNow(hidden);
+    this.clearUnderNow();
   }
 
-  /** Labels that the present time would cover make way. @param {boolean} hidden */
-  clearUnderNow(hidden) {
-    if (!this.labels || !this.nowLabel) return;
-    const covered = this.nowLabel.getBoundingClientRect();
-    for (const label of this.labels.querySelectorAll("i")) {
-      const { left, right } = label.getBoundingClientRect();
-      label.classList.toggle("covered", !hidden && left < covered.right && covered.left < right);
+  /** Labels that the present time would cover make way. By arithmetic: asking for boxes costs a layout. */
+  clearUnderNow() {
+    if (!this.axis || !this.nowLabel) return;
+    const present = this.axis.fraction(now());
+    const reach = this.nowLabel.classList.contains("flip") ? [-NOW_PX, 0] : [0, NOW_PX];
+    for (const { label, fraction } of this.hourLabels) {
+      const away = (fraction - present) * this.width;
+      const covered = reach[0] - HOUR_PX < away && away < reach[1] + HOUR_PX;
+      label.classList.toggle("covered", covered && !this.nowLabel.hidden);
     }
   }
 

@@ -56,6 +56,18 @@ export function offsetOf(at, zone) {
   return `UTC${minutes < 0 ? "−" : "+"}${whole}${rest ? `:${String(rest).padStart(2, "0")}` : ""}`;
 }
 
+/**
+ * The instants around one that are further than three hours from any clock change.
+ * @param {number} at
+ * @param {string} zone
+ */
+function calmAround(at, zone) {
+  const here = zoned(at, zone);
+  const before = here.getTimeZoneTransition("previous")?.epochMilliseconds ?? -Infinity;
+  const after = here.getTimeZoneTransition("next")?.epochMilliseconds ?? Infinity;
+  return { from: before + 3 * HOUR, to: after - 3 * HOUR };
+}
+
 /** Times in words, for one reader: a locale and a zone. */
 export class Words {
   /** @param {string} locale @param {string} zone */
@@ -66,13 +78,21 @@ export class Words {
     const format = (options) => new Intl.DateTimeFormat(locale, { timeZone: zone, ...options });
     this.clock = format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
     this.weekday = format({ weekday: "short", day: "numeric", month: "short" });
+    // Between two clock changes no time comes twice; most questions end here.
+    this.calm = { from: 0, to: 0 };
+  }
+
+  /** Whether the clock shows the time of this instant twice. @param {number} at */
+  isTwice(at) {
+    if (this.calm.from <= at && at < this.calm.to) return false;
+    this.calm = calmAround(at, this.zone);
+    return instantsOf(wallOf(at, this.zone), this.zone).length > 1;
   }
 
   /** 14:00, or "02:30 (UTC+2)" where the clock shows that time twice. @param {number} at */
   time(at) {
     const text = this.clock.format(at);
-    const twice = instantsOf(wallOf(at, this.zone), this.zone).length > 1;
-    return twice ? `${text} (${offsetOf(at, this.zone)})` : text;
+    return this.isTwice(at) ? `${text} (${offsetOf(at, this.zone)})` : text;
   }
 
   /** Tue, 1 Dec. @param {number} at */
@@ -87,12 +107,12 @@ export class Words {
 
   /** 14:00 when that is today, else with its day. @param {number} at @param {number} now */
   until(at, now) {
-    return dayOf(at, this.zone) === dayOf(now, this.zone) ? this.time(at) : this.dayTime(at);
+    return this.day(at) === this.day(now) ? this.time(at) : this.dayTime(at);
   }
 
   /** Tue, 1 Dec 14:00 – 18:00; the second day only when it differs. @param {number} start @param {number} end */
   span(start, end) {
-    const same = dayOf(start, this.zone) === dayOf(end, this.zone);
+    const same = this.day(start) === this.day(end);
     return `${this.dayTime(start)} – ${same ? this.time(end) : this.dayTime(end)}`;
   }
 
