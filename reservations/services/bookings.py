@@ -78,6 +78,9 @@ def book(wish: Wish, *, actor: Actor, now: datetime, once: Once | None = None) -
     except SlotTaken as taken:
         refusals.explain(taken, wish, actor=actor, now=now)
         raise
+    except Refused as refused:
+        refused.alternatives = refusals.shorter(wish, refused, actor=actor, now=now)
+        raise
 
 
 def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = None) -> Check:

@@ -5,15 +5,15 @@ Read after the transaction has been rolled back, outside all locks: nobody waits
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reservations.core import slots
-from reservations.core.errors import Alternative, Blocker, SlotTaken
-from reservations.core.period import Period
+from reservations.core.errors import Alternative, Blocker, Refused, SlotTaken
+from reservations.core.period import Period, previous_on_grid
 from reservations.models import Device
 from reservations.selectors import busy, standing
 from reservations.selectors.visible import EVERYTHING, Viewer, owner_shown
-from reservations.services import placing
+from reservations.services import placing, times
 from reservations.services.actors import Actor
 from reservations.services.judging import Case, judge
 from reservations.services.parties import parties_of
@@ -42,6 +42,28 @@ def explain(
         choice.candidates, period, viewer=viewer_of(actor), leave_out=leave_out
     )
     taken.alternatives = alternatives(choice, case, now=now, leave_out=leave_out)
+
+
+def shorter(wish: Wish, refused: Refused, *, actor: Actor, now: datetime) -> list[Alternative]:
+    """The longest booking from the same start that the rules allow, if length was the fault and it is free."""
+    limits = [one.facts["limit_hours"] for one in refused.objections if "limit_hours" in one.facts]
+    if not limits or wish.start is None:
+        return []
+    start = times.settled_start(wish.start, now=now)
+    end = previous_on_grid(start + timedelta(hours=min(limits)), times.grid())
+    if end <= start:
+        return []
+    legal = replace(wish, end=end, duration=None)
+    try:
+        place = placing.place(legal, placing.choice_of(legal, read_devices=placing.read), now=now)
+    except SlotTaken:
+        return []
+    who = parties_of(legal, actor)
+    case = Case(who.owner, who.people, who.team, legal.kind, place.devices, place.period)
+    if not place.free or judge(case, standing.active_rules(now=now), now=now).objections:
+        return []
+    uuids = tuple(one.uuid for one in place.devices)
+    return [Alternative(uuids, place.period.start, place.period.end)]
 
 
 def blockers(

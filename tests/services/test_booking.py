@@ -305,6 +305,19 @@ class TestRefusals:
             book(of(device))
         assert taken.value.alternatives == []
 
+    def test_of_one_that_is_too_long_the_longest_legal_one_is_offered_if_it_is_free(self):
+        build.rule("max_length", 2, name="length")
+        device = build.device()
+        wish = of(device, duration=5 * HOUR)
+        with pytest.raises(Refused) as refused:
+            book(wish)
+        offers = [(one.devices, one.start, one.end) for one in refused.value.alternatives]
+        assert offers == [((device.uuid,), NOON, NOON + 2 * HOUR)]
+        build.booking(device, start=NOON + HOUR)
+        with pytest.raises(Refused) as refused:
+            book(wish)
+        assert refused.value.alternatives == []
+
     @pytest.mark.parametrize(
         "fields",
         [
