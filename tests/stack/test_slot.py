@@ -18,7 +18,7 @@ from tests.host.kit import is_alive
 from tests.waiting import until
 from workers.host import status
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 SECOND = timedelta(seconds=1)
 
 
