@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from reservations import clock
+from reservations.core.period import next_on_grid
 from reservations.models import Booking
 from tests import build
 
@@ -105,11 +106,9 @@ def test_a_stale_page_learns_how_the_booking_is_now(timeline, people, booked, at
 
 
 def test_a_running_booking_only_lets_its_end_move(timeline, people, devices):
-    now = clock.now()
-    start = now - timedelta(hours=1)
-    running = build.booking(
-        devices[0], owner=people["alice"], start=start, end=now + timedelta(hours=3)
-    )
+    start = clock.now() - timedelta(hours=1)
+    end = next_on_grid(clock.now() + timedelta(hours=3), timedelta(minutes=15))
+    running = build.booking(devices[0], owner=people["alice"], start=start, end=end)
     alice = timeline(people["alice"], day="today")
 
     box = alice.booking("SIM-0", "You")
@@ -118,10 +117,9 @@ def test_a_running_booking_only_lets_its_end_move(timeline, people, devices):
     alice.page.keyboard.press("Alt+Shift+ArrowRight")
 
     expect(alice.toast).to_contain_text("Moved")
-    end = running.end
     running.refresh_from_db()
     assert running.start == start
-    assert end < running.end <= end + timedelta(minutes=15)
+    assert running.end == end + timedelta(minutes=15)
 
 
 def test_the_keyboard_books_moves_resizes_and_cancels(timeline, people, devices, at):
