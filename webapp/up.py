@@ -194,11 +194,10 @@ def _site_parts(port: int) -> list[Part]:
     ]  # fmt: skip
     worker = ["worker", "-Q", "control", "-P", "threads", "-c", "4", "-l", "INFO",
               "--without-gossip", "--without-mingle"]  # fmt: skip
-    schedule = Path(os.environ["BERTH_DATA"]) / "run" / "beat-schedule"
     return [
         Part("web", web),
         Part("control", [*celery, *worker]),
-        Part("beat", [*celery, "beat", "-l", "INFO", "-s", str(schedule), "--pidfile="]),
+        Part("beat", [*celery, "beat", "-l", "INFO", "--pidfile="]),
     ]
 
 

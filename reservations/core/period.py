@@ -32,9 +32,6 @@ class Period:
     def duration(self) -> timedelta:
         return self.end - self.start
 
-    def contains(self, instant: datetime) -> bool:
-        return self.start <= instant < self.end
-
     def overlaps(self, other: "Period") -> bool:
         return self.start < other.end and other.start < self.end
 

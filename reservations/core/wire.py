@@ -31,7 +31,6 @@ Uid = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 2)]
 # As large as a database can hold: anything beyond is nonsense, and must not become a server error.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
-Scalar = str | int | float | bool | None
 
 
 def host_queue(name: str) -> str:

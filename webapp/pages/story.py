@@ -114,7 +114,6 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "released": noop("%(who)s released it."),
             "cancelled": noop("%(who)s cancelled it."),
             "rebound": noop("%(who)s put it on other devices."),
-            "starting": noop("It starts soon."),
             "started": noop("The slot began."),
             "ending": noop("It ends soon."),
             "ended": noop("The slot ended."),

@@ -62,5 +62,4 @@ def strings() -> dict[str, str]:
         "use_of": _("{name} {memory} GB"),
         "nobody_uses": _("No processes"),
         "ends_in": _("ends in {duration}"),
-        "data_from": _("Reading from {time}"),
     }

@@ -22,7 +22,7 @@ export function slotText(slot) {
 }
 
 /** @param {Blocker} blocker @param {(uuid: string) => string} nameOf */
-export function blockerText({ device, owner, end }, nameOf) {
+function blockerText({ device, owner, end }, nameOf) {
   const until = words.until(Date.parse(end), now());
   const facts = { device: nameOf(device), until };
   return owner ? t("blocked_by", { ...facts, who: owner }) : t("blocked", facts);
