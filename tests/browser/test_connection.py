@@ -62,10 +62,12 @@ def test_a_silent_socket_counts_as_dead(timeline, people, devices):
     assert len(opened) == 1
 
     alice.page.clock.run_for(24_000)
-    alice.page.wait_for_function("() => true")
 
-    expect(alice.page.locator("#stale")).to_be_attached()
-    assert len(opened) >= 2
+    for _ in range(100):
+        if len(opened) > 1:
+            break
+        alice.page.evaluate("new Promise(requestIdleCallback)")
+    assert len(opened) > 1
 
 
 def test_a_session_that_ended_is_said_and_the_page_comes_back_after_signing_in(
