@@ -23,7 +23,7 @@ from reservations.core.enforcement import (
     Terminate,
 )
 from reservations.core.rights import TICK_TOLERANCE, Rights
-from reservations.core.wire import HostSettings, ReportKind
+from reservations.core.wire import MAX_PIDS_PER_REPORT, HostSettings, ReportKind
 
 WALK_UP_NOTICE = timedelta(minutes=15)
 # SIGKILL is repeated for what forked meanwhile, each time after twice as long.
@@ -31,7 +31,6 @@ FIRST_GAP = timedelta(seconds=0.25)
 MAX_PASSES = 5
 # What five passes did not end, more will hardly: look again now and then.
 STUCK_RETRY = timedelta(minutes=5)
-MAX_PIDS_IN_FACT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +299,7 @@ def _fact(
         device=rung.device,
         booking=rung.booking,
         uid=rung.uid,
-        pids=(rung.pids if pids is None else pids)[:MAX_PIDS_IN_FACT],
+        pids=(rung.pids if pids is None else pids)[:MAX_PIDS_PER_REPORT],
         # A warning is not late by anything.
         edge=None if kind == "warned" else rung.edge,
         text=text,

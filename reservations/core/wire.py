@@ -19,6 +19,9 @@ NUDGE = "berth.host.nudge"
 MAX_GRANTS = 5_000
 MAX_REPORTS_PER_BATCH = 500
 MAX_DEVICES_PER_HOST = 256
+MAX_PIDS_PER_REPORT = 200
+# A host clock that differs from the server's by more is a problem that somebody should look at.
+MAX_SKEW_S = 2.0
 
 Mode = Literal["observe", "warn", "enforce"]
 UnbookedUse = Literal["deny", "allow"]
@@ -229,7 +232,7 @@ class Report(Shape, frozen=True, kw_only=True):
     booking: Count | None = None
     unix_name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
     uid: Uid | None = None
-    pids: Annotated[tuple[Count, ...], msgspec.Meta(max_length=200)] = ()
+    pids: Annotated[tuple[Count, ...], msgspec.Meta(max_length=MAX_PIDS_PER_REPORT)] = ()
     # Seconds between the edge of the grant and this action, where there is such an edge.
     latency_s: float | None = None
     text: Annotated[str, msgspec.Meta(max_length=500)] = ""

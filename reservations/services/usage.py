@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 from django.db import transaction
 
 from reservations import livestore
 from reservations.core.errors import Forbidden
-from reservations.core.wire import HostSettings, Sample, Samples, SamplesAnswer
+from reservations.core.wire import MAX_SKEW_S, HostSettings, Sample, Samples, SamplesAnswer
 from reservations.models import Device, Host, HostStatus
 from reservations.services import audit, notices, plans
 from reservations.services.actors import BERTH
@@ -17,7 +16,6 @@ from reservations.services.hosts import host_actor
 from reservations.services.live import LiveView
 
 SILENT_AFTER = timedelta(seconds=60)
-MAX_SKEW_S = 2.0
 
 
 def heartbeat(host: Host, samples: Samples, *, now: datetime) -> SamplesAnswer:
@@ -65,14 +63,13 @@ def _flag(status: HostStatus, *, now: datetime) -> bool:
 
 
 def _note_status(host: Host, samples: Samples, *, now: datetime) -> None:
-    health = [msgspec.to_builtins(problem) for problem in samples.health]
-    health += _skew(host, samples.clock_offset_s, now=now)
+    _tell_skew(host, samples.clock_offset_s, now=now)
     said = {
         "last_seen": now,
         "clock_offset_s": samples.clock_offset_s,
         "agent_version": samples.agent_version,
         "mode": samples.mode,
-        "health": health,
+        "health": [msgspec.to_builtins(problem) for problem in samples.health],
     }
     with transaction.atomic():
         before, _ = HostStatus.objects.get_or_create(host=host)
@@ -89,12 +86,11 @@ def _note_status(host: Host, samples: Samples, *, now: datetime) -> None:
             )
 
 
-def _skew(host: Host, offset_s: float | None, *, now: datetime) -> list[dict[str, Any]]:
+def _tell_skew(host: Host, offset_s: float | None, *, now: datetime) -> None:
     if offset_s is None or abs(offset_s) <= MAX_SKEW_S:
-        return []
+        return
     text = f"The clock of {host.name} is {offset_s:+.1f} s off. Berth goes by the server's; set up NTP."
     notices.tell_operators("clock_skew", text, key=f"clock_skew:{host.pk}:{now:%Y-%m-%d}", now=now)
-    return [{"code": "clock_skew", "text": text}]
 
 
 def _show(host: Host, samples: Sequence[Sample], *, rules: HostSettings, now: datetime) -> bool:

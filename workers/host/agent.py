@@ -16,7 +16,15 @@ import msgspec
 
 from reservations.core.enforcement import Ladder, PlanState
 from reservations.core.reconcile import next_edge, plan_actions
-from reservations.core.wire import HealthProblem, Report, ReportKind, Sample, Samples, SamplesAnswer
+from reservations.core.wire import (
+    MAX_SKEW_S,
+    HealthProblem,
+    Report,
+    ReportKind,
+    Sample,
+    Samples,
+    SamplesAnswer,
+)
 from workers.host import status
 from workers.host.activity import Activity
 from workers.host.assembly import open_gate, open_users, open_vendor
@@ -49,8 +57,6 @@ WAKE_GAP_S = 0.02
 LINK_LIMIT_S = 1.0
 # What a report waits for the name of somebody who is not in the plan.
 NAME_WAIT_S = 0.1
-# A clock that differs by more than this is shown as a problem.
-MAX_SKEW_S = 2.0
 # sysexits.h EX_SOFTWARE: systemd starts the worker again.
 LOOP_LEFT = 70
 

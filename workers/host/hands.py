@@ -21,8 +21,6 @@ from workers.host.processes import Processes
 
 logger = logging.getLogger(__name__)
 
-MAX_PIDS = 200
-
 
 class Hands:
     """For one thread, the agent's. ``problems`` tell what the last round could not do."""
@@ -83,7 +81,7 @@ class Hands:
             booking=fact.booking,
             unix_name=self._name_of(fact.uid) if fact.uid is not None else None,
             uid=fact.uid,
-            pids=fact.pids[:MAX_PIDS],
+            pids=fact.pids,
             latency_s=fact.latency_s(at),
             text=fact.text[:500],
         )
