@@ -11,6 +11,7 @@ def strings() -> dict[str, str]:
         "book": _("Book"),
         "book_for": _("Book {duration}"),
         "free": _("Free. These devices are yours if you book now."),
+        "devices_used": _("You hold {used} of {limit} devices then; this takes {asked}."),
         "choose_device": _("Choose at least one device."),
         "end_before_start": _("The end must be after the start."),
         "blocked_by": _("{device} is booked by {who} until {until}."),

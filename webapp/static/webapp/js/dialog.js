@@ -13,7 +13,7 @@ import { durationText, HOUR } from "./zoned.js";
 /** @import { Row } from "./store.js" */
 /** @import { HostRow } from "./timeline-rows.js" */
 /** @import { Draft } from "./timeline.js" */
-/** @import { Finding } from "./verdict.js" */
+/** @import { Finding, Usage } from "./verdict.js" */
 
 /**
  * @typedef {object} Events
@@ -171,12 +171,12 @@ export class BookDialog {
     return reversed ? [make("div", { class: "note bad", text: t("end_before_start") })] : [];
   }
 
-  /** @param {Finding & { free: boolean }} found */
+  /** @param {Finding & { free: boolean, quota: Usage[] }} found */
   show(found) {
     const clear = found.free && !found.objections?.length;
     this.verdict.replaceChildren(
       clear
-        ? good(t("free"))
+        ? good(found.quota)
         : refusal(found, { nameOf: (uuid) => this.nameOf(uuid), onUse: (slot) => this.use(slot) }),
     );
   }

@@ -65,7 +65,17 @@ export function refusal(finding, { nameOf, onUse }) {
   return box;
 }
 
-/** @param {string} text */
-export function good(text) {
-  return make("div", { class: "note ok" }, make("p", { text }));
+/** @typedef {{ kind: string, limit: number, used: number, asked: number }} Usage of one rule's limit */
+
+/**
+ * It can be had, and what is used up then.
+ * @param {Usage[]} usage
+ */
+export function good(usage) {
+  const box = make("div", { class: "note ok" }, make("p", { text: t("free") }));
+  const { used, limit, asked } = usage.find((one) => one.kind === "max_devices") ?? {};
+  if (used !== undefined && limit !== undefined && asked !== undefined) {
+    box.append(make("p", { text: t("devices_used", { used, limit, asked }) }));
+  }
+  return box;
 }
