@@ -3,11 +3,20 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.auth_backends import AuthenticationBackend
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 
 from reservations import clock
 from reservations.models import User
+
+
+class Backend(AuthenticationBackend):
+    """Asked at sign-in and for every session, of pages, sockets and REST alike."""
+
+    def user_can_authenticate(self, user: AbstractBaseUser | AnonymousUser | None) -> bool:
+        return isinstance(user, User) and user.has_access(clock.now())
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -17,8 +26,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def pre_login(
         self, request: HttpRequest, user: AbstractBaseUser, **login: Any
     ) -> HttpResponse | None:
-        """Let nobody in whose account has expired."""
-        expires_at = user.expires_at if isinstance(user, User) else None
-        if expires_at is not None and expires_at <= clock.now():
+        """Say why to somebody whose password is right and whose access is over."""
+        if isinstance(user, User) and not user.has_access(clock.now()):
             return self.respond_user_inactive(request, user)
         return super().pre_login(request, user, **login)

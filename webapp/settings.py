@@ -100,7 +100,7 @@ CHANNEL_LAYERS = {
 }
 
 AUTH_USER_MODEL = "reservations.User"
-AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTHENTICATION_BACKENDS = ["webapp.accounts.Backend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 ACCOUNT_ADAPTER = "webapp.accounts.AccountAdapter"

@@ -28,10 +28,6 @@ _INCLUDED: Final = {
 _NOTE_USE_EVERY = timedelta(minutes=1)
 
 
-def may_sign_in(user: User, *, now: datetime) -> bool:
-    return user.is_active and (user.expires_at is None or now < user.expires_at)
-
-
 def scopes_of(request: Request) -> frozenset[str]:
     """Everything that this request may do; a session may do all that its person may."""
     if isinstance(request.auth, Token):
@@ -69,13 +65,7 @@ class BearerAuthentication(BaseAuthentication):
 
 
 class SessionAuthentication(DjangoSession):
-    """A browser that is signed in; writes need the CSRF token."""
-
-    def authenticate(self, request: Request) -> tuple[Any, None] | None:
-        found = super().authenticate(request)
-        if found is None or not may_sign_in(found[0], now=clock.now()):
-            return None
-        return found
+    """A browser that is signed in; writes need the CSRF token. `webapp.accounts.Backend` knows who may."""
 
 
 class InScope(BasePermission):
@@ -98,7 +88,7 @@ def _usable_token(secret: str, *, now: datetime) -> Token | None:
         return None
     if token.expires_at is not None and token.expires_at <= now:
         return None
-    return token if may_sign_in(token.user, now=now) else None
+    return token if token.user.has_access(now) else None
 
 
 def _note_use(token: Token, *, now: datetime) -> None:

@@ -13,7 +13,6 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 
 from reservations import clock
-from reservations.api.auth import may_sign_in
 from reservations.api.base import ApiView
 from reservations.models import Booking, User
 from reservations.selectors import listing
@@ -35,7 +34,7 @@ class FeedView(ApiView):
     def get(self, request: Request, secret: str) -> HttpResponse:
         now = clock.now()
         person = User.objects.filter(calendar_digest=digest(secret)).first()
-        if person is None or not may_sign_in(person, now=now):
+        if person is None or not person.has_access(now):
             raise NotFound
         response = HttpResponse(_feed(person, now=now), content_type="text/calendar; charset=utf-8")
         response["Cache-Control"] = "private, no-cache"

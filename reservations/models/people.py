@@ -1,5 +1,6 @@
 """Who books: people, teams, their names on the hosts, and the tokens of their scripts."""
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -61,6 +62,10 @@ class User(AbstractBaseUser, PermissionsMixin):
     def name(self) -> str:
         """What other people see."""
         return self.display_name or self.username
+
+    def has_access(self, now: datetime) -> bool:
+        """Whether this person may use the site at all; an access that expires is over at that instant."""
+        return self.is_active and (self.expires_at is None or now < self.expires_at)
 
     @property
     def is_staff(self) -> bool:

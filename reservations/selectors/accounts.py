@@ -39,5 +39,4 @@ def unix_accounts(
 
 
 def _account(user: User, unix_name: str, uid: int | None, *, now: datetime) -> UnixAccount:
-    expired = user.expires_at is not None and user.expires_at <= now
-    return UnixAccount(unix_name, uid, active=user.is_active and not expired)
+    return UnixAccount(unix_name, uid, active=user.has_access(now))

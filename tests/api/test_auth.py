@@ -27,7 +27,7 @@ def issue(user: User, **options: Any) -> tuple[Token, str]:
 
 def signed_in(user: User, **options: Any) -> Client:
     client = Client(**options)
-    client.force_login(user, backend="allauth.account.auth_backends.AuthenticationBackend")
+    client.force_login(user)
     return client
 
 

@@ -59,6 +59,13 @@ async def test_whoever_is_not_signed_in_is_sent_away(path):
     assert await one.close_code() == base.SIGNED_OUT
 
 
+async def test_an_access_that_has_expired_is_no_sign_in_any_more():
+    _, client = await person("guest", expires_at=clock.now())
+    one = Socket("/ws/calendar/", client=client)
+    assert await one.connect()
+    assert await one.close_code() == base.SIGNED_OUT
+
+
 @pytest.mark.parametrize("path", ["/ws/calendar/", "/ws/live/"])
 @pytest.mark.parametrize("origin", ["http://evil.example", None])
 async def test_pages_of_other_sites_may_not_listen(path, origin):

@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from reservations import clock
-from reservations.models import AuditEntry, Booking
+from reservations.models import AuditEntry, Booking, User
 from tests import build
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,6 +46,16 @@ def test_an_expired_account_is_not_let_in(client, static_files):
     guest.save()
     client.post("/accounts/login/", {"login": "guest", "password": "a long one 123"})
     assert "_auth_user_id" not in client.session
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"expires_at": in_hours(-1)}])
+def test_a_session_ends_with_the_access_of_its_person(signed_in, change):
+    guest = build.user("guest", is_operator=True)
+    client = signed_in(guest)
+    assert client.get("/bookings/").status_code == client.get("/admin/").status_code == 200
+    User.objects.filter(pk=guest.pk).update(**change)
+    assert client.get("/bookings/").url == "/accounts/login/?next=/bookings/"
+    assert client.get("/admin/").status_code == 302
 
 
 def test_times_are_those_of_the_person(signed_in):

@@ -23,7 +23,7 @@ class SignedInConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         self.tasks: list[asyncio.Task[None]] = []
         person = self.scope.get("user")
-        if not isinstance(person, User) or not person.is_active:
+        if not isinstance(person, User):
             # Accepted first: a browser is told no reason of a refused handshake.
             await self.accept()
             await self.close(SIGNED_OUT)
