@@ -2,13 +2,17 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.urls import reverse
 
 from reservations import clock
+from reservations.core import wire
 from reservations.models import AuditEntry, Booking, User
 from tests import build
+from webapp.pages import story
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -82,6 +86,22 @@ def test_a_stranger_sees_who_and_until_when_and_nothing_more(signed_in):
     assert "secret plan" not in html
     assert "What happened" not in html
     assert "Cancel booking" not in html
+
+
+OF_THE_HOST = {"drift", "drift_given_up", "hold_fire", "plan_refused", "device_lost", "device_back",
+               "agent_started"}  # fmt: skip
+BY_PEOPLE_AND_TIME = {"booked", "approved", "rejected", "edited", "moved", "extended", "released",
+                      "cancelled", "rebound", "flagged", "started", "ending", "ended"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "verb", sorted(BY_PEOPLE_AND_TIME | set(get_args(wire.ReportKind)) - OF_THE_HOST)
+)
+def test_whatever_can_happen_to_a_booking_is_told_in_a_sentence(verb):
+    entry = AuditEntry(at=build.NOON, actor_label="alice", verb=verb)
+    text = story.told(entry, zone=ZoneInfo("UTC")).text
+    assert text[0].isupper() or text.startswith(("alice", "somebody", "the device"))
+    assert text.endswith(".")
 
 
 def test_the_story_is_told_with_times_and_latencies(signed_in):

@@ -111,9 +111,13 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
         verb: _sentence(text)
         for verb, text in {
             "booked": noop("%(who)s booked it."),
+            "approved": noop("%(who)s approved it."),
+            "rejected": noop("%(who)s rejected it."),
+            "edited": noop("%(who)s changed its purpose."),
             "released": noop("%(who)s released it."),
             "cancelled": noop("%(who)s cancelled it."),
             "rebound": noop("%(who)s put it on other devices."),
+            "flagged": noop("It cannot be kept as it is."),
             "started": noop("The slot began."),
             "ending": noop("It ends soon."),
             "ended": noop("The slot ended."),
@@ -128,6 +132,8 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "gone": noop("%(person)s's processes are gone from %(where)s."),
             "stuck": noop("A process on %(where)s could not be ended; it needs attention."),
             "no_account": noop("%(person)s is not known on the host; the device stays closed."),
+            "overlap": noop("%(where)s is held by a booking that began earlier."),
+            "grant_vanished": noop("It left the host's plan without an end; the host asks again."),
         }.items()
     },
 }
@@ -145,6 +151,10 @@ _TONES: dict[str, Tone] = {
     "killed": "bad",
     "stuck": "bad",
     "no_account": "bad",
+    "rejected": "bad",
+    "flagged": "bad",
+    "overlap": "bad",
+    "grant_vanished": "warn",
 }
 
 
