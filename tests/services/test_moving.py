@@ -48,7 +48,7 @@ def extend(booking, by=None, now=DURING, **how):
 
 
 def held(booking):
-    rows = Allocation.objects.filter(booking=booking, holds=True).order_by("device")
+    rows = Allocation.objects.filter(booking=booking, holds=True).order_by("device_id")
     return [(one.device, one.start, one.end) for one in rows]
 
 
