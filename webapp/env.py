@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -63,6 +64,27 @@ def integer(
     if number < minimum:
         raise ImproperlyConfigured(f"{name}={value!r}: must be at least {minimum}")
     return number
+
+
+def choice(
+    name: str, default: str, *, among: tuple[str, ...], environ: Mapping[str, str] = os.environ
+) -> str:
+    value = environ.get(name, default)
+    if value not in among:
+        raise ImproperlyConfigured(f"{name}={value!r}: expected {' or '.join(among)}")
+    return value
+
+
+def zone(name: str, default: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The IANA name of a time zone."""
+    value = environ.get(name, default)
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ImproperlyConfigured(
+            f"{name}={value!r}: expected a zone, such as Europe/Berlin"
+        ) from None
+    return value
 
 
 def words(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> list[str]:

@@ -16,7 +16,7 @@ if not SECRET_KEY:
     raise ImproperlyConfigured("SECRET_KEY is not set; `make up` makes one in var/env")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
-# Where people find the site; links in notices start with it.
+# Where people find the site; links in calendar feeds start with it.
 BERTH_URL = env.text("BERTH_URL", "http://127.0.0.1:8000").rstrip("/")
 HTTPS = BERTH_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
@@ -117,7 +117,7 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 # The zone in which the site's people live; each person may choose another.
-SITE_TIME_ZONE = env.text("SITE_TIME_ZONE", "UTC")
+SITE_TIME_ZONE = env.zone("SITE_TIME_ZONE", "UTC")
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA / "static"
@@ -134,7 +134,7 @@ STORAGES = {
 # Booking
 BOOKING_GRID_MINUTES = env.integer("BOOKING_GRID_MINUTES", 5, minimum=1)
 # "accounts": only people with an Account row get grants; "username": everybody is who they are here.
-UNIX_NAMES = env.text("UNIX_NAMES", "accounts")
+UNIX_NAMES = env.choice("UNIX_NAMES", "accounts", among=("accounts", "username"))
 # Every kind of rule that the rule table may name, by dotted path.
 RULE_KINDS = [
     "reservations.core.rules.max_length.MaxLength",
@@ -170,10 +170,11 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
+LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", among=("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
 }

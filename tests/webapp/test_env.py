@@ -28,6 +28,20 @@ def test_a_flag_of_another_word_is_refused():
         env.flag("X", default=True, environ={"X": "perhaps"})
 
 
+def test_a_word_that_is_not_among_the_choices_is_refused():
+    among = ("accounts", "username")
+    assert env.choice("X", "accounts", among=among, environ={"X": "username"}) == "username"
+    with pytest.raises(ImproperlyConfigured, match="X='user': expected accounts or username"):
+        env.choice("X", "accounts", among=among, environ={"X": "user"})
+
+
+@pytest.mark.parametrize("value", ["Mars/Olympus", "", "../etc/passwd"])
+def test_a_zone_that_does_not_exist_is_refused(value):
+    assert env.zone("X", "Asia/Kolkata", environ={}) == "Asia/Kolkata"
+    with pytest.raises(ImproperlyConfigured, match="expected a zone"):
+        env.zone("X", "UTC", environ={"X": value})
+
+
 def test_a_secret_may_lie_in_a_file(tmp_path):
     (tmp_path / "key").write_text("hush\n")
     assert env.secret("KEY", environ={"KEY_FILE": str(tmp_path / "key"), "KEY": "other"}) == "hush"
