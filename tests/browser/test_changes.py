@@ -94,6 +94,8 @@ def test_a_stale_page_learns_how_the_booking_is_now(timeline, people, booked, at
     deaf = timeline(
         people["alice"], before=lambda page: page.route_web_socket("**/ws/**", lambda _: None)
     )
+    # Also the fetch that follows the opening of a socket is over.
+    deaf.page.wait_for_load_state("networkidle")
     Booking.objects.update(revision=5, end=at(12), planned_end=at(12))
     booked.allocations.update(end=at(12))
 
