@@ -21,6 +21,8 @@ LONGEST: Final = timedelta(days=62)
 
 # The session's zone is UTC (Django sees to it), so to_char writes UTC. The condition on the allocations'
 # ends is a FILTER, not a join condition: the planner takes it for a rare match and would loop over loops.
+# OFFSET 0 keeps it from merging `held` into a join: it guesses that a hundredth of all periods overlap any
+# week, and from a million allocations on it would read and hash them all, for a few thousand.
 _ROWS: Final = """
 WITH placed AS MATERIALIZED (
     SELECT d.id, d.uuid, row_number() OVER (ORDER BY h.name, d.index, d.uuid) AS place
@@ -33,16 +35,19 @@ WITH placed AS MATERIALIZED (
     SELECT b.id FROM reservations_booking b JOIN reservations_allocation a ON a.booking_id = b.id
     WHERE b.state = 'pending' AND b."end" > %(start)s AND b.start < %(end)s
       AND a.device_id = ANY(%(devices)s)
+), held AS MATERIALIZED (
+    SELECT shown.id, a.device_id, a."end" FROM shown CROSS JOIN LATERAL (
+        SELECT device_id, "end" FROM reservations_allocation WHERE booking_id = shown.id OFFSET 0
+    ) a
 ), mine AS MATERIALIZED (
     SELECT p.booking_id AS id FROM reservations_booking_people p WHERE p.user_id = %(viewer)s
 ), judged AS (
     SELECT b.*, u.username, u.display_name, t.name AS team,
-        array_agg(placed.uuid ORDER BY placed.place) FILTER (WHERE a."end" = b."end") AS devices,
+        array_agg(placed.uuid ORDER BY placed.place) FILTER (WHERE held."end" = b."end") AS devices,
         (%(operator)s OR b.owner_id = %(viewer)s OR b.team_id = ANY(%(teams)s)
          OR b.id IN (SELECT id FROM mine)) IS TRUE AS whole
-    FROM shown JOIN reservations_booking b ON b.id = shown.id
-    JOIN reservations_allocation a ON a.booking_id = b.id
-    JOIN placed ON placed.id = a.device_id
+    FROM held JOIN reservations_booking b ON b.id = held.id
+    JOIN placed ON placed.id = held.device_id
     JOIN reservations_user u ON u.id = b.owner_id
     LEFT JOIN reservations_team t ON t.id = b.team_id
     GROUP BY b.id, u.id, t.id
