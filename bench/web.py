@@ -69,6 +69,8 @@ def web(
         "--port", str(port), "--workers", str(processes), "--no-access-log", "--log-level", "warning",
         # A crowd may pause for longer than the five seconds after which connections are hung up.
         "--timeout-keep-alive", "75", "--timeout-graceful-shutdown", "3",
+        # A starved process is slow, not dead: its parent must not kill it in the middle.
+        "--timeout-worker-healthcheck", "60",
     ]  # fmt: skip
     log = Path(os.environ["BERTH_DATA"]) / f"web-{port}.log"
     with log.open("wb") as output:
