@@ -7,7 +7,7 @@ from django.db import connection
 
 from reservations.models import AuditEntry, HostStatus, Notice, Report
 from reservations.services import enforcement
-from reservations.services.endings import write_ending_notices
+from reservations.services.ending_notices import write_ending_notices
 from reservations.services.milestones import pass_milestones
 from reservations.services.usage import flag_silent_hosts, heartbeat
 from tests import build

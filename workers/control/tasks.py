@@ -9,7 +9,7 @@ from celery import shared_task
 from reservations import clock
 from reservations.notify.browser import BrowserChannel
 from reservations.services import (
-    endings,
+    ending_notices,
     milestones,
     notices,
     pulses,
@@ -31,7 +31,7 @@ def pass_milestones() -> None:
 
 @shared_task(name="berth.control.write_ending_notices")
 def write_ending_notices() -> None:
-    endings.write_ending_notices(now=clock.now())
+    ending_notices.write_ending_notices(now=clock.now())
 
 
 @shared_task(name="berth.control.deliver_notices")

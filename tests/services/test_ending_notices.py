@@ -3,7 +3,7 @@
 import pytest
 
 from reservations.models import Notice
-from reservations.services.endings import step_due, write_ending_notices
+from reservations.services.ending_notices import step_due, write_ending_notices
 from tests import build
 from tests.build import NOON
 from tests.hosts import HOUR, MINUTE, SECOND
