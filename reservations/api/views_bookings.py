@@ -146,7 +146,7 @@ class BookingView(ApiView):
         actor, now, revision = actor_of(request), clock.now(), expected_revision(request)
         return _done(
             request,
-            lambda once: bookings.cancel_or_release(
+            lambda once: bookings.release(
                 booking_id, actor=actor, now=now, expected_revision=revision, once=once
             ),
         )

@@ -24,7 +24,7 @@ from reservations.services import (
 )
 from reservations.services.actors import Actor
 from reservations.services.approving import approve, reject
-from reservations.services.ending import cancel, cancel_or_release, release
+from reservations.services.ending import cancel, release
 from reservations.services.judging import Case
 from reservations.services.moving import SAME_INSTANT, extend, move
 from reservations.services.rebinding import rebind, rebind_lost_devices
@@ -39,7 +39,6 @@ __all__ = [
     "approve",
     "book",
     "cancel",
-    "cancel_or_release",
     "check",
     "extend",
     "move",

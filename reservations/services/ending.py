@@ -44,9 +44,6 @@ def release(
     return writes.run(work, now=now, once=once)
 
 
-cancel_or_release = release
-
-
 def cancel(
     booking_id: int,
     *,

@@ -108,8 +108,8 @@ def test_every_verb_can_be_sent_again():
     bookings.extend(booking.pk, actor=actor, now=NOW, duration=HOUR, once=once("k2"))
     with pytest.raises(Replayed):
         bookings.extend(booking.pk, actor=actor, now=NOW, duration=HOUR, once=once("k2"))
-    bookings.cancel_or_release(booking.pk, actor=actor, now=NOW, once=once("k3"))
+    bookings.release(booking.pk, actor=actor, now=NOW, once=once("k3"))
     with pytest.raises(Replayed):
-        bookings.cancel_or_release(booking.pk, actor=actor, now=NOW, once=once("k3"))
+        bookings.release(booking.pk, actor=actor, now=NOW, once=once("k3"))
     booking.refresh_from_db()
     assert (booking.end, booking.revision) == (NOON + 2 * HOUR, 3)

@@ -171,7 +171,7 @@ class Bookings(RuleBasedStateMachine):
         again = phase == "cancelled" or (phase == "ended" and slot.released)
         possible = again or phase in {"upcoming", "active"}
         booking = self.attempt(
-            lambda: bookings.cancel_or_release(key, actor=self.actor, now=self.now),
+            lambda: bookings.release(key, actor=self.actor, now=self.now),
             possible=possible,
         )
         if booking is None or again:

@@ -80,13 +80,13 @@ class TestDelete:
     )
     def test_it_does_whichever_fits_once(self, alice, now, state, verb):
         booking = build.booking(build.device(), owner=alice)
-        first = do(bookings.cancel_or_release, booking, now=now)
-        again = do(bookings.cancel_or_release, booking, now=now + HOUR / 4)
+        first = do(bookings.release, booking, now=now)
+        again = do(bookings.release, booking, now=now + HOUR / 4)
         assert first.state == again.state == state
         assert (first.revision, first.end) == (again.revision, again.end)
         assert [one.verb for one in AuditEntry.objects.all()] == [verb]
 
-    @pytest.mark.parametrize("verb", ["cancel_or_release", "release", "cancel"])
+    @pytest.mark.parametrize("verb", ["release", "cancel"])
     def test_what_ended_by_itself_is_history(self, alice, verb):
         booking = build.booking(build.device(), owner=alice)
         with pytest.raises(NotPossibleNow, match="history"):
@@ -96,7 +96,7 @@ class TestDelete:
     def test_what_was_rejected_stays_rejected(self, alice):
         booking = build.booking(build.device(), owner=alice, state="rejected")
         with pytest.raises(NotPossibleNow):
-            do(bookings.cancel_or_release, booking, now=BEFORE)
+            do(bookings.release, booking, now=BEFORE)
 
 
 class TestWhoMay:
@@ -105,7 +105,7 @@ class TestWhoMay:
         team = build.team(alice, managers=(manager,))
         for person in (manager, build.operator()):
             booking = build.booking(build.device(), owner=alice, team=team)
-            do(bookings.cancel_or_release, booking, by=person, now=DURING)
+            do(bookings.release, booking, by=person, now=DURING)
             assert Notice.objects.get(booking=booking).user == alice
 
     @pytest.mark.parametrize("who", ["teammate", "guest", "stranger", "other manager"])
@@ -118,7 +118,7 @@ class TestWhoMay:
         if who == "other manager":
             build.team(managers=(person,))
         with pytest.raises(Forbidden):
-            do(bookings.cancel_or_release, booking, by=person, now=DURING)
+            do(bookings.release, booking, by=person, now=DURING)
 
     def test_owners_are_not_told_what_they_did(self, alice):
         do(bookings.release, build.booking(build.device(), owner=alice), now=DURING)
@@ -128,7 +128,7 @@ class TestWhoMay:
 def test_a_stale_revision_releases_nothing(alice):
     booking = build.booking(build.device(), owner=alice, revision=3)
     with pytest.raises(Stale):
-        do(bookings.cancel_or_release, booking, now=DURING, expected_revision=2)
+        do(bookings.release, booking, now=DURING, expected_revision=2)
     assert Booking.objects.get(pk=booking.pk).released_at is None
 
 

@@ -66,7 +66,7 @@ def test_history_cannot_be_edited_or_deleted_and_the_trail_stays_as_it_was():
     for verb in (
         lambda: bookings.move(booking.pk, Change(purpose="x"), actor=actor, now=later),
         lambda: bookings.extend(booking.pk, duration=HOUR, actor=actor, now=later),
-        lambda: bookings.cancel_or_release(booking.pk, actor=actor, now=later),
+        lambda: bookings.release(booking.pk, actor=actor, now=later),
     ):
         with pytest.raises(NotPossibleNow):
             verb()
@@ -76,7 +76,7 @@ def test_history_cannot_be_edited_or_deleted_and_the_trail_stays_as_it_was():
 def test_deleting_a_running_booking_ends_it_now_and_is_on_the_trail():
     alice = build.person()
     booking = book(build.device(), alice)
-    ended = bookings.cancel_or_release(booking.pk, actor=build.actor(alice), now=NOON + HOUR / 2)
+    ended = bookings.release(booking.pk, actor=build.actor(alice), now=NOON + HOUR / 2)
     assert ended.end == NOON + HOUR / 2
     assert AuditEntry.objects.filter(booking=booking, verb="released").exists()
 
