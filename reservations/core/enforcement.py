@@ -4,17 +4,15 @@ Everything is immutable. `msgspec` writes and reads those that a host keeps on d
 """
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from typing import Literal
 
 import msgspec
 
+from reservations.core.lifecycle import LAST_CHANGE_BEFORE_END
 from reservations.core.period import Period
 from reservations.core.wire import ReportKind, Shape
-
-# The server refuses to extend with less than this left, so such a plan knows the end for good.
-END_IS_FINAL = timedelta(seconds=5)
 
 
 class HostGrant(Shape, frozen=True, kw_only=True):
@@ -45,7 +43,7 @@ class PlanState(Shape, frozen=True, kw_only=True):
 
     def confirms(self, end: datetime) -> bool:
         """Whether nobody can have moved this end since the plan was made."""
-        return self.as_of is not None and self.as_of >= end - END_IS_FINAL
+        return self.as_of is not None and self.as_of >= end - LAST_CHANGE_BEFORE_END
 
 
 class GateState(Shape, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 # How far back a start still means "now".
 START_TOLERANCE = timedelta(minutes=2)
-# A host takes its last look at the plan 3 s before an end; a later change would not reach it.
+# A host takes its last look at the plan 3 s before an end; a later change would not reach it. It
+# takes an end for final once its plan is at most this much older than the end.
 LAST_CHANGE_BEFORE_END = timedelta(seconds=5)
 
 
