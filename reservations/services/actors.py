@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from reservations.models import User
+from reservations.selectors.visible import EVERYTHING, Viewer
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,10 @@ class Actor:
     @classmethod
     def of(cls, user: User, *, source: str, address: str | None = None) -> "Actor":
         return cls(user, user.username[:100], source, address)
+
+    def viewer(self) -> Viewer:
+        """What the actor may see; asks for a person's teams."""
+        return Viewer.of(self.user) if self.user else EVERYTHING
 
     @property
     def may_operate(self) -> bool:

@@ -15,7 +15,7 @@ from reservations.models import Booking
 from reservations.selectors import bookings
 from reservations.selectors.standing import ActiveRule
 from reservations.selectors.visible import instant
-from reservations.services import locks, refusals
+from reservations.services import locks
 from reservations.services.actors import Actor
 
 
@@ -38,7 +38,7 @@ def opened(
         raise NotFound("There is no such booking.")
     locks.people(owner=seen.owner_id, team=seen.team_id, rules=rules)
     booking = bookings.one(booking_id)
-    if not may(refusals.viewer_of(actor).role_in(booking), verb):
+    if not may(actor.viewer().role_in(booking), verb):
         raise Forbidden(f"You may not {verb.value} this booking.")
     if expected_revision is not None and expected_revision != booking.revision:
         raise Stale(

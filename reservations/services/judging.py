@@ -29,16 +29,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``objections`` refuse; ``reservations`` ask for an operator's approval; ``warnings`` only say."""
+    """``objections`` refuse; ``doubts`` ask for an operator's approval; ``warnings`` only say."""
 
     objections: list[Objection]
-    reservations: list[Objection]
+    doubts: list[Objection]
     warnings: list[Objection]
     usage: list[Usage]
 
     @property
     def needs_approval(self) -> bool:
-        return bool(self.reservations)
+        return bool(self.doubts)
 
 
 def rules_for(actor: Actor, *, now: datetime) -> list[ActiveRule]:
@@ -83,7 +83,7 @@ def judge(
             *_about_devices(new_devices, kind=case.kind),
             *heard[Rule.Action.DENY],
         ],
-        reservations=heard[Rule.Action.NEEDS_APPROVAL],
+        doubts=heard[Rule.Action.NEEDS_APPROVAL],
         warnings=heard[Rule.Action.WARN],
         usage=[usage for one in rules if (usage := one.rule.usage(request, held, now)) is not None],
     )

@@ -179,7 +179,7 @@ def _judge(
     case = Case(booking.owner, people, booking.team, booking.kind, devices, period)
     verdict = judging.judge(case, rules, now=now, added=added, leave_out=booking.pk)
     # What was approved or promised is not put into question again; more of it needs a new booking.
-    if objections := [*verdict.objections, *verdict.reservations]:
+    if objections := [*verdict.objections, *verdict.doubts]:
         raise Refused(objections)
     keys = [one.pk for one in devices]
     if busy.overlapping(keys, period, leave_out=booking.pk).exists():

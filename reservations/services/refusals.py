@@ -12,7 +12,7 @@ from reservations.core.errors import Alternative, Blocker, Refused, SlotTaken
 from reservations.core.period import Period, previous_on_grid
 from reservations.models import Device
 from reservations.selectors import busy, standing
-from reservations.selectors.visible import EVERYTHING, Viewer, owner_shown
+from reservations.selectors.visible import Viewer, owner_shown
 from reservations.services import placing, times
 from reservations.services.actors import Actor
 from reservations.services.judging import Case, judge
@@ -22,10 +22,6 @@ from reservations.services.wishes import DeviceFilter, Wish
 
 MAX_BLOCKERS = 20
 MAX_ALTERNATIVES = 3
-
-
-def viewer_of(actor: Actor) -> Viewer:
-    return Viewer.of(actor.user) if actor.user else EVERYTHING
 
 
 def explain(
@@ -38,9 +34,7 @@ def explain(
     period = placing.period_of(wish, now=now)
     who = parties_of(wish, actor)
     case = Case(who.owner, who.people, who.team, wish.kind, choice.candidates, period)
-    taken.blockers = blockers(
-        choice.candidates, period, viewer=viewer_of(actor), leave_out=leave_out
-    )
+    taken.blockers = blockers(choice.candidates, period, viewer=actor.viewer(), leave_out=leave_out)
     taken.alternatives = alternatives(choice, case, now=now, leave_out=leave_out)
 
 
