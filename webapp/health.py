@@ -11,7 +11,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from reservations import clock
-from reservations.models import HostStatus
+from reservations.selectors import fleet
 from reservations.services import pulses
 
 _LIMIT_S = 0.5
@@ -31,7 +31,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     now = clock.now()
     parts = {"web": "ok", **_database(now), "redis": _redis()}
     healthy = all(state == "ok" for state in parts.values())
-    silent = _silent_hosts() if parts["database"] == "ok" else []
+    silent = list(fleet.silent_hosts()) if parts["database"] == "ok" else []
     words = {(True, False): "ok", (True, True): "degraded"}
     status = words.get((healthy, bool(silent)), "down")
     body: dict[str, Any] = {"status": status, **parts, "silent_hosts": silent}
@@ -69,8 +69,3 @@ def _redis() -> str:
     finally:
         client.close()
     return "ok"
-
-
-def _silent_hosts() -> list[str]:
-    silent = HostStatus.objects.filter(silent_since__isnull=False)
-    return list(silent.order_by("host__name").values_list("host__name", flat=True))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
-from reservations.models import Allocation, Booking, Device, Host
+from reservations.models import Allocation, Booking, Device, Host, HostStatus
 from reservations.selectors import bookings
 from reservations.selectors.visible import Viewer, calendar_row, instant
 
@@ -41,6 +41,12 @@ def hosts() -> QuerySet[Host]:
     return Host.objects.select_related("status").annotate(
         device_count=Count("devices", filter=_NOT_RETIRED)
     )
+
+
+def silent_hosts() -> dict[str, datetime]:
+    """Since when each host that was flagged has been silent, by name."""
+    silent = HostStatus.objects.filter(silent_since__isnull=False).order_by("host__name")
+    return dict(silent.values_list("host__name", "silent_since"))  # type: ignore[arg-type]
 
 
 def device_rows(

@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from reservations.models import Device
-from reservations.services.wishes import MAX_PURPOSE, Wish
+from reservations.services import placing
+from reservations.services.wishes import MAX_PURPOSE, DeviceFilter, Wish
 from webapp import walltime
 
 
@@ -50,9 +50,7 @@ class BookForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        bookable = Device.objects.filter(bookable=True, state=Device.State.OK).select_related(
-            "host"
-        )
+        bookable = placing.suitable(DeviceFilter()).select_related("host")
         self.fields["devices"].choices = [  # type: ignore[attr-defined]
             (one.uuid, f"{one.host.name}: {one.name}") for one in bookable
         ]

@@ -10,7 +10,8 @@ from django.utils import timezone, translation
 
 from reservations import clock
 from reservations.core import errors
-from reservations.models import HostStatus, User
+from reservations.models import User
+from reservations.selectors import fleet
 from reservations.selectors.visible import instant
 from reservations.services.actors import Actor
 from webapp.pages.strings import strings
@@ -58,7 +59,6 @@ def refusal(request: HttpRequest, error: errors.DomainError) -> HttpResponse:
 
 
 def _config(person: User, *, now: datetime) -> dict[str, Any]:
-    silent = HostStatus.objects.filter(silent_since__isnull=False)
     return {
         "me": {
             "id": person.pk,
@@ -71,9 +71,5 @@ def _config(person: User, *, now: datetime) -> dict[str, Any]:
         "grid_s": settings.BOOKING_GRID_MINUTES * 60,
         "now": instant(now),
         "strings": strings(),
-        "silent_hosts": {
-            name: instant(since)
-            for name, since in silent.values_list("host__name", "silent_since")
-            if since is not None
-        },
+        "silent_hosts": {name: instant(since) for name, since in fleet.silent_hosts().items()},
     }
