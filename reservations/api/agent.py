@@ -6,7 +6,7 @@ Plain views instead of REST framework ones: hosts knock every second while someb
 import functools
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
@@ -21,6 +21,7 @@ from reservations.api.errors import BodyTooLarge, handle
 from reservations.core import wire
 from reservations.core.errors import Forbidden, Invalid
 from reservations.models import Host, Token
+from reservations.selectors.visible import instant
 from reservations.services import enforcement, hosts, inventory, plans, tokens, usage
 
 MAX_BODY_BYTES: Final = 1_048_576
@@ -110,8 +111,8 @@ def get_plan(request: HttpRequest, host: Host, now: datetime) -> HttpResponse:
     answer = HttpResponse(status=304) if etag in known else _answer(plan)
     answer["ETag"] = etag
     answer["Cache-Control"] = "no-store"
-    answer["X-Berth-As-Of"] = _stamp(plan.as_of)
-    answer["X-Berth-Server-Time"] = _stamp(plan.server_time)
+    answer["X-Berth-As-Of"] = instant(plan.as_of)
+    answer["X-Berth-Server-Time"] = instant(plan.server_time)
     return answer
 
 
@@ -124,10 +125,6 @@ def post_reports(request: HttpRequest, host: Host, now: datetime) -> HttpRespons
 @_for_hosts("POST")
 def post_samples(request: HttpRequest, host: Host, now: datetime) -> HttpResponse:
     return _answer(usage.heartbeat(host, _read(request, wire.Samples), now=now))
-
-
-def _stamp(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 urlpatterns = [
