@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-READS = re.compile(r"""env\.(?:text|secret|flag|integer|words)\(\s*["'](\w+)["']""")
+READS = re.compile(r"""env\.\w+\(\s*["'](\w+)["']""")
 HOST_READS = re.compile(r"""["'](BERTH_\w+|REDIS_URL)["']""")
 
 
@@ -54,3 +54,15 @@ def test_every_page_of_the_docs_links_to_files_that_exist():
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_every_path_that_a_page_names_exists():
+    """Also those in backticks: ``NAME`` stands for what a reader adds, ``*`` for several files."""
+    ours = r"`((?:reservations|workers|webapp|tests|docs|templates)/[\w./*-]+)`"
+    wrong = [
+        f"{page.name}: {path}"
+        for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for path in re.findall(ours, page.read_text())
+        if not any(ROOT.glob(path.replace("NAME", "*")))
+    ]
+    assert wrong == []
