@@ -8,23 +8,11 @@ import pytest
 from django.db import OperationalError
 
 from reservations.api.pagination import BY_START
-from reservations.models import Booking, Device, User
+from reservations.models import Booking, Device
 from tests import build
 from tests.api.callers import Caller, is_problem, soon, text
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alice() -> User:
-    user = build.user("alice")
-    build.account(user)
-    return user
-
-
-@pytest.fixture
-def device() -> Device:
-    return build.device()
 
 
 def body(device: Device, **fields: Any) -> dict[str, Any]:

@@ -5,24 +5,12 @@ from datetime import timedelta
 import pytest
 
 from reservations import clock
-from reservations.models import ApiCall, AuditEntry, Booking, Device, User
+from reservations.models import ApiCall, AuditEntry, Booking
 from tests import build
 from tests.api.callers import Caller, is_problem, soon, text
 from tests.api.test_auth import signed_in
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alice() -> User:
-    user = build.user("alice")
-    build.account(user)
-    return user
-
-
-@pytest.fixture
-def device() -> Device:
-    return build.device()
 
 
 def test_a_repeated_post_makes_one_booking_and_gets_the_same_bytes(alice, device) -> None:

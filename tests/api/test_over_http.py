@@ -17,13 +17,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture
-def alice() -> User:
-    user = build.user("alice")
-    build.account(user)
-    return user
-
-
-@pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     with web.web_server(tmp_path / "web.log") as address:
         yield address.removeprefix("http://")
