@@ -91,17 +91,17 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
     check_wish(wish, now=now)
     wish, began = _what_remains(wish, leave_out, now=now)
     who = parties.parties_of(wish, actor)
-    taken = SlotTaken("")
     try:
         choice = placing.choice_of(wish, read_devices=placing.read)
         place = placing.place(wish, choice, now=now, leave_out=leave_out)
     except Refused as refused:
         return Check(objections=refused.objections)
     except SlotTaken:
-        refusals.explain(taken, wish, actor=actor, now=now, leave_out=leave_out)
-        return Check(blockers=taken.blockers, alternatives=taken.alternatives)
+        found = refusals.obstacles(wish, actor=actor, now=now, leave_out=leave_out)
+        return Check(blockers=found.blockers, alternatives=found.alternatives)
+    found = refusals.Obstacles()
     if not place.free:
-        refusals.explain(taken, wish, actor=actor, now=now, leave_out=leave_out)
+        found = refusals.obstacles(wish, actor=actor, now=now, leave_out=leave_out)
     period = Period(began or place.period.start, place.period.end)
     case = Case(who.owner, who.people, who.team, wish.kind, place.devices, period)
     rules = judging.rules_for(actor, now=now)
@@ -110,9 +110,9 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
         free=place.free,
         period=period,
         devices=place.devices,
-        blockers=taken.blockers,
+        blockers=found.blockers,
         objections=verdict.objections,
-        alternatives=taken.alternatives,
+        alternatives=found.alternatives,
         quota=verdict.usage,
         warnings=verdict.warnings,
         needs_approval=verdict.needs_approval,

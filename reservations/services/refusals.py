@@ -4,7 +4,7 @@ Read after the transaction has been rolled back, outside all locks: nobody waits
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from reservations.core import slots
@@ -24,18 +24,36 @@ MAX_BLOCKERS = 20
 MAX_ALTERNATIVES = 3
 
 
+@dataclass(frozen=True)
+class Obstacles:
+    """Who stands in the way of a wish, and what could be had instead."""
+
+    blockers: list[Blocker] = field(default_factory=list)
+    alternatives: list[Alternative] = field(default_factory=list)
+
+
 def explain(
     taken: SlotTaken, wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = None
 ) -> None:
-    """Add blockers and alternatives to a refusal of this wish, as far as its time is known."""
+    """Add to a refusal of this wish what stands in its way."""
+    found = obstacles(wish, actor=actor, now=now, leave_out=leave_out)
+    taken.blockers, taken.alternatives = found.blockers, found.alternatives
+
+
+def obstacles(
+    wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = None
+) -> Obstacles:
+    """Nothing is known of a wish without a start."""
     if wish.start is None:
-        return
+        return Obstacles()
     choice = placing.choice_of(wish, read_devices=placing.read)
     period = placing.period_of(wish, now=now)
     who = parties_of(wish, actor)
     case = Case(who.owner, who.people, who.team, wish.kind, choice.candidates, period)
-    taken.blockers = blockers(choice.candidates, period, viewer=actor.viewer(), leave_out=leave_out)
-    taken.alternatives = alternatives(choice, case, now=now, leave_out=leave_out)
+    return Obstacles(
+        blockers(choice.candidates, period, viewer=actor.viewer(), leave_out=leave_out),
+        alternatives(choice, case, now=now, leave_out=leave_out),
+    )
 
 
 def shorter(wish: Wish, refused: Refused, *, actor: Actor, now: datetime) -> list[Alternative]:

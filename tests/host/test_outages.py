@@ -1,5 +1,7 @@
 """What the agent does while something else is down, lies, or comes back."""
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 
@@ -7,6 +9,7 @@ from tests.host.control_plane import grant, real_now
 from tests.host.kit import is_alive
 from tests.waiting import until
 from workers.host import status
+from workers.host.clock import HostClock
 
 
 def test_without_a_control_plane_slots_start_and_end_on_time(sim, plane):
@@ -217,6 +220,13 @@ def test_an_agent_that_is_killed_and_restarted_goes_on_with_the_ladder(sim, plan
     assert plane.kinds().count("signalled") == 1
     assert is_alive(others)
     assert sim.granted("bob", index=1)
+
+
+def test_a_wall_clock_that_is_off_is_a_problem_and_moves_no_slot(sim, plane):
+    ahead = HostClock(wall=lambda: real_now() + timedelta(minutes=2))
+    agent = sim.agent(plane.url, clock=ahead)
+    until(lambda: _problem(sim, "clock_skew"))
+    assert abs(agent.clock.now() - real_now()) < timedelta(seconds=30)
 
 
 def _problem(sim, code):
