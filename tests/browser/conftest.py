@@ -1,9 +1,6 @@
 """A real Chromium, a real web process on the test database, real Redis."""
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -12,15 +9,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from reservations import clock
 from reservations.models import Device, User
-from tests import build
+from tests import build, web
 from tests.browser.timeline import TimelinePage
-from tests.servers import free_port, wait_for_port
 
 _FLAGS = [
     "--no-sandbox",
@@ -48,29 +43,11 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def site(django_db_setup: None) -> Iterator[str]:
+def site(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a web process on the test database, as `make up` would start it."""
     call_command("collectstatic", "--noinput", "--verbosity", "0")
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--log-level", "warning"],
-        cwd=settings.ROOT,
-        env={**os.environ, "DATABASE_URL": _test_database_url()},
-    )
-    try:
-        wait_for_port(port, process)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _test_database_url() -> str:
-    values = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{values['NAME']}"
-    return "postgres://{USER}@{HOST}:{PORT}/{NAME}".format(**values)
+    with web.web_server(tmp_path_factory.mktemp("site") / "web.log") as address:
+        yield address
 
 
 Visit = Callable[..., Page]
