@@ -121,7 +121,7 @@ def set_use(
         NotPossibleNow: somebody holds the device, its parent or one of its parts.
     """
     if bookable and managed_by != Device.ManagedBy.BERTH:
-        raise Invalid({"bookable": ["only a device that Berth manages can be booked"]})
+        raise Invalid({"bookable": ["Only a device that Berth manages can be booked."]})
     with transaction.atomic():
         rows = {row.pk: row for row in locks.devices(Device.objects.filter(host=device.host_id))}
         current = rows[device.pk]
@@ -132,7 +132,7 @@ def set_use(
                 "There are bookings on this device or on a part of it. Move or cancel them first."
             )
         if bookable and any(row.parent_id == current.pk for row in rows.values()):
-            raise Invalid({"bookable": ["its parts are booked instead"]})
+            raise Invalid({"bookable": ["Its parts are booked instead."]})
         _write_use(current, managed_by, bookable=bookable, actor=actor, now=now)
         announce.nudge([current.host.name])
     return current
@@ -153,12 +153,12 @@ def _write_use(
 
 def _check_mode(mode: str) -> None:
     if mode not in Host.Mode.values:
-        raise Invalid({"mode": [f"choose from {', '.join(Host.Mode.values)}"]})
+        raise Invalid({"mode": [f"The mode is one of {', '.join(Host.Mode.values)}."]})
 
 
 def _check_name(name: str) -> None:
     if Host.objects.filter(name=name).exists():
-        raise Invalid({"name": [f"there is already a host {name}"]})
+        raise Invalid({"name": [f"There is already a host {name}."]})
     try:
         Host._meta.get_field("name").clean(name, None)
     except ValidationError as error:

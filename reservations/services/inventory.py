@@ -54,11 +54,11 @@ def _tell_elsewhere(host: Host, text: str, *, now: datetime) -> None:
 
 def _check(inventory: Inventory, found: Mapping[str, DeviceInfo]) -> None:
     if len(found) < len(inventory.devices):
-        raise Invalid({"devices": ["a UUID is named twice"]})
+        raise Invalid({"devices": ["A UUID is named twice."]})
     for info in inventory.devices:
         parent = found.get(info.parent) if info.parent else None
         if info.parent and (parent is None or parent.parent):
-            raise Invalid({"devices": [f"{info.uuid} is part of a device that is not named here"]})
+            raise Invalid({"devices": [f"{info.uuid} is part of a device that is not named here."]})
 
 
 def _store(host: Host, found: Mapping[str, DeviceInfo], *, now: datetime) -> None:

@@ -34,7 +34,7 @@ def plan_for(host: Host, *, now: datetime) -> Plan:
     return Plan(
         host=host.name,
         epoch=epoch,
-        etag=plan_etag(epoch, chosen.grants, settings),
+        etag=plan_etag(epoch, chosen.grants, settings, complete_until=chosen.complete_until),
         as_of=as_of,
         server_time=now,
         grants=chosen.grants,
@@ -60,15 +60,10 @@ def checked_settings(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The same overrides of ``HostSettings``, if a host could act on them.
 
     Raises:
-        Invalid: a name that no setting has, a wrong type, or a number below zero.
+        Invalid: a name that no setting has, a wrong type, or a number out of range.
     """
     known = set(HostSettings.__struct_fields__) - _NOT_AN_OVERRIDE
-    problems = [f"{name} is no setting of a host" for name in sorted(set(overrides) - known)]
-    problems += [
-        f"{name} must not be below zero"
-        for name, value in overrides.items()
-        if isinstance(value, int | float) and value < 0
-    ]
+    problems = [f"{name} is no setting of a host." for name in sorted(set(overrides) - known)]
     try:
         msgspec.convert(dict(overrides), HostSettings)
     except msgspec.ValidationError as error:
