@@ -75,7 +75,7 @@ def _beside_inserts(
         unit="/s",
         reference_name="bare INSERTs",
         reference=1000 / statistics.mean(inserted),
-        target="as at 1,000",
+        target="—",
         met=True,
     )
 
