@@ -4,7 +4,7 @@ Both sides import this file and nothing else of each other. Instants are RFC 333
 ``None`` means "not available", never zero. A host may run one version behind the server.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -34,6 +34,12 @@ Uid = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 2)]
 # As large as a database can hold: anything beyond is nonsense, and must not become a server error.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+# Outside of these a clock is broken, and arithmetic could leave what `datetime` can hold.
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+# Waits that can be added to any such instant; who means "for ever" writes years.
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Hours = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
 def host_queue(name: str) -> str:
@@ -73,21 +79,21 @@ class HostSettings(Shape, frozen=True, kw_only=True):
     mode: Mode = "observe"
     unbooked_use: UnbookedUse = "deny"
     # Seconds from the first signal to SIGKILL when nobody follows on the device ...
-    grace_s: float = 60.0
+    grace_s: Seconds = 60.0
     # ... and never longer than this once the next person's grant has begun.
-    grace_followed_s: float = 15.0
+    grace_followed_s: Seconds = 15.0
     # Seconds from the first warning of an intruder to the first signal.
-    intruder_grace_s: float = 60.0
+    intruder_grace_s: Seconds = 60.0
     # Hours that a process older than the switch to `enforce` may stay while nobody needs its device.
-    adopt_h: float = 72.0
+    adopt_h: Hours = 72.0
     # More (device, person) pairs than this to stop in one tick, without a lease end each: hold fire.
-    kill_budget: int = 8
+    kill_budget: Annotated[int, msgspec.Meta(ge=0)] = 8
     # Only these devices are ever gated or have holders stopped.
     managed: tuple[str, ...] = ()
     always_open_uids: tuple[Uid, ...] = ()
     exempt_uids: tuple[Uid, ...] = ()
     # Seconds between two samples while nobody watches; once a second while somebody does.
-    sample_s: float = 10.0
+    sample_s: Annotated[float, msgspec.Meta(ge=1, le=3600)] = 10.0
 
 
 class Plan(Shape, frozen=True, kw_only=True):
@@ -166,6 +172,11 @@ class Sample(Shape, frozen=True, kw_only=True):
     ecc_uncorrected: Count | None = None
     processes: Annotated[tuple[ProcessUse, ...], msgspec.Meta(max_length=2_000)] | None = None
     last_busy: Instant | None = None
+
+    def __post_init__(self) -> None:
+        for instant in (self.at, self.last_busy):
+            if instant is not None and not _EARLIEST <= instant < _LATEST:
+                raise ValueError("instants must lie between the years 1970 and 2200")
 
 
 class HealthProblem(Shape, frozen=True, kw_only=True):
@@ -257,7 +268,13 @@ class ReportsAnswer(Shape, frozen=True, kw_only=True):
     rejected: tuple[RejectedReport, ...] = ()
 
 
-def plan_etag(epoch: str, grants: tuple[Grant, ...], settings: HostSettings) -> str:
-    """The same for the same epoch, grants and settings, whenever it is computed."""
-    body = msgspec.json.encode((epoch, grants, settings))
+def plan_etag(
+    epoch: str,
+    grants: tuple[Grant, ...],
+    settings: HostSettings,
+    *,
+    complete_until: datetime | None = None,
+) -> str:
+    """The same for the same epoch, grants, settings and completeness, whenever it is computed."""
+    body = msgspec.json.encode((epoch, grants, settings, complete_until))
     return sha256(body).hexdigest()[:32]

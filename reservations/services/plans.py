@@ -67,7 +67,7 @@ def checked_settings(overrides: Mapping[str, Any]) -> dict[str, Any]:
     try:
         msgspec.convert(dict(overrides), HostSettings)
     except msgspec.ValidationError as error:
-        problems.append(str(error))
+        problems.append(f"{error}.")
     if problems:
         raise Invalid({"settings": problems})
     return dict(overrides)

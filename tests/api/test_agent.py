@@ -254,6 +254,16 @@ def test_a_report_that_could_not_be_stored_is_400(wrong, gpu1):
     is_problem(answer, 400, "invalid")
 
 
+@pytest.mark.parametrize("name", ["at", "last_busy"])
+@pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_reading_of_an_impossible_time_is_400(name, instant, gpu1):
+    _, agent = gpu1
+    agent.put_inventory(inventory(info("GPU-a")))
+    body = msgspec.to_builtins(samples(sample("GPU-a")))
+    body["devices"][0][name] = instant
+    is_problem(agent.send("POST", "samples", json.dumps(body)), 400, "invalid")
+
+
 def test_too_many_reports_and_devices_are_400(gpu1):
     _, agent = gpu1
     many = [report("gone") for _ in range(wire.MAX_REPORTS_PER_BATCH + 1)]

@@ -91,6 +91,16 @@ def test_no_grant_before_complete_until_is_missing(starts, limit):
         assert set(told) <= set(cut.grants)
 
 
+def test_the_etag_knows_from_when_on_the_plan_is_incomplete():
+    """Else a host that hears "unchanged" goes on trusting the part that it was not told."""
+    grants = select_grants([held()], ACCOUNTS, now=NOON).grants
+    etags = {
+        plan_etag("e", grants, HostSettings(), complete_until=until)
+        for until in (None, NOON + HOUR, NOON + 2 * HOUR)
+    }
+    assert len(etags) == 3
+
+
 def test_the_etag_knows_epoch_grants_and_settings_and_nothing_else():
     grants = select_grants([held()], ACCOUNTS, now=NOON).grants
     again = select_grants([held()], ACCOUNTS, now=NOON + HOUR / 2).grants
