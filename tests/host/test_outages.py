@@ -186,10 +186,11 @@ def test_a_corrupt_plan_closes_the_devices_and_stops_nobody_until_a_plan_is_fetc
     assert is_alive(job)
 
 
-def test_a_second_agent_of_the_same_host_is_refused(sim, plane):
+@pytest.mark.parametrize("broker", [False, True])
+def test_a_second_agent_of_the_same_host_is_refused(sim, plane, redis_url, broker):
     sim.agent(plane.url)
 
-    second = sim.worker(plane.url)
+    second = sim.worker(plane.url, redis_url=redis_url if broker else "")
 
     assert second.wait(20) == 1
     log = (sim.root / "worker.log").read_text()

@@ -36,6 +36,8 @@ app.conf.update(
 
 # Set by the one bootstep of this process; the task has no other way to find it.
 _running: list[Agent] = []
+# Why an agent did not start. Celery logs such an error and then ends with status 0.
+_not_started: list[Exception] = []
 
 
 class AgentStep(bootsteps.StartStopStep):
@@ -47,7 +49,11 @@ class AgentStep(bootsteps.StartStopStep):
         self.agent = Agent(config.read(os.environ))
 
     def start(self, worker: object) -> None:
-        self.agent.start()
+        try:
+            self.agent.start()
+        except Exception as error:
+            _not_started.append(error)
+            raise
         _running.append(self.agent)
 
     def stop(self, worker: object) -> None:
@@ -68,7 +74,11 @@ def nudge() -> None:
 
 
 def run(configuration: config.Config) -> None:
-    """Works until it is told to stop."""
+    """Works until it is told to stop.
+
+    Raises:
+        AlreadyRunning: another agent enforces this host.
+    """
     queue = wire.host_queue(configuration.host)
     app.conf.update(broker_url=configuration.redis_url, task_default_queue=queue)
     prefix = wire.host_key_prefix(configuration.host)
@@ -80,3 +90,5 @@ def run(configuration: config.Config) -> None:
             "--without-gossip", "--without-mingle", "--without-heartbeat",
         ]
     )  # fmt: skip
+    if _not_started:
+        raise _not_started[0]
