@@ -1,6 +1,6 @@
 """Opening a booking for a change: found, locked, allowed, unchanged since, and possible at this time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from reservations.core.errors import Forbidden, NotFound, NotPossibleNow, Stale
@@ -51,6 +51,17 @@ def opened(
 
 def phase(booking: Booking, *, now: datetime) -> Phase:
     return phase_of(state=booking.state, start=booking.start, end=booking.end, now=now)
+
+
+def after_wait(booking: Booking, *, now: datetime, clock: Callable[[], datetime]) -> datetime:
+    """The instant to decide by: ``now``, unless the booking began or ended while locks were waited for.
+
+    What has begun is released, never cancelled, and keeps its devices: its host may have opened them,
+    and a grant that leaves the plan without an end is kept there.
+    """
+    later = clock()
+    passed = any(now < edge <= later for edge in (booking.start, booking.end))
+    return later if passed else now
 
 
 def check_changeable(booking: Booking, *, now: datetime, touches_end: bool) -> Phase:

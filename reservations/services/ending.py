@@ -7,6 +7,7 @@ changes of the same booking.
 from datetime import datetime
 
 from reservations import announce
+from reservations.clock import ticking
 from reservations.core.errors import NotPossibleNow
 from reservations.core.lifecycle import Phase, Verb
 from reservations.models import Booking
@@ -34,12 +35,15 @@ def release(
     Raises:
         NotFound, Forbidden, Stale, NotPossibleNow, Busy
     """
+    clock = ticking(now)
 
     def work() -> Booking:
         booking = editing.opened(
             booking_id, Verb.RELEASE, actor=actor, expected_revision=expected_revision
         )
-        return finish(booking, actor=actor, now=now, why=why)
+        return finish(
+            booking, actor=actor, now=editing.after_wait(booking, now=now, clock=clock), why=why
+        )
 
     return writes.run(work, now=now, once=once)
 
@@ -59,16 +63,18 @@ def cancel(
         NotFound, Forbidden, Stale, Busy
         NotPossibleNow: it has begun; then it can be released.
     """
+    clock = ticking(now)
 
     def work() -> Booking:
         booking = editing.opened(
             booking_id, Verb.CANCEL, actor=actor, expected_revision=expected_revision
         )
-        if editing.phase(booking, now=now) is Phase.ACTIVE and booking.start < now:
+        decided = editing.after_wait(booking, now=now, clock=clock)
+        if editing.phase(booking, now=decided) is Phase.ACTIVE and booking.start < decided:
             raise NotPossibleNow(
                 f"This booking began at {instant(booking.start)}; it can be released instead."
             )
-        return finish(booking, actor=actor, now=now, why=why)
+        return finish(booking, actor=actor, now=decided, why=why)
 
     return writes.run(work, now=now, once=once)
 

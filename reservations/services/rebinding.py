@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from reservations import announce
+from reservations.clock import ticking
 from reservations.core import slots
 from reservations.core.errors import DomainError, NotPossibleNow
 from reservations.core.lifecycle import Phase, Verb
@@ -37,10 +38,12 @@ def rebind(
         NotFound, Forbidden, Busy
         NotPossibleNow: it is pinned, has begun, or nothing of the same host and model is free.
     """
+    clock = ticking(now)
 
     def work() -> Booking:
         booking = editing.opened(booking_id, Verb.REBIND, actor=actor)
-        if editing.phase(booking, now=now) is not Phase.UPCOMING:
+        decided = editing.after_wait(booking, now=now, clock=clock)
+        if editing.phase(booking, now=decided) is not Phase.UPCOMING:
             raise NotPossibleNow("Only a booking that has not begun can get other devices.")
         if booking.pinned:
             raise NotPossibleNow("Its owner chose these very devices.")

@@ -6,12 +6,13 @@ import pytest
 
 from reservations.core.errors import Forbidden, NotFound, NotPossibleNow, Stale
 from reservations.models import Allocation, AuditEntry, Booking, Notice
-from reservations.services import bookings
+from reservations.services import bookings, ending
 from tests import build
 from tests.build import NOON
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
 BEFORE = NOON - HOUR
 DURING = NOON + HOUR / 2
 AFTER = NOON + HOUR
@@ -52,6 +53,29 @@ class TestRelease:
     def test_in_the_very_instant_of_the_start_nothing_has_passed_yet(self, alice):
         booking = build.booking(build.device(), owner=alice)
         assert do(bookings.release, booking, now=NOON).state == "cancelled"
+
+
+class TestAfterAWaitForTheLock:
+    """The request came two seconds before an edge, and waited four for its lock."""
+
+    @pytest.fixture(autouse=True)
+    def four_seconds_later(self, monkeypatch):
+        monkeypatch.setattr(ending, "ticking", lambda now: lambda: now + 4 * SECOND)
+
+    def test_what_has_begun_meanwhile_is_released_not_cancelled(self, alice):
+        booking = build.booking(build.device(), owner=alice)
+        released = do(bookings.release, booking, now=NOON - 2 * SECOND)
+        assert (released.state, released.end) == ("confirmed", NOON + 2 * SECOND)
+
+    def test_what_has_begun_meanwhile_cannot_be_cancelled(self, alice):
+        booking = build.booking(build.device(), owner=alice)
+        with pytest.raises(NotPossibleNow, match="released instead"):
+            do(bookings.cancel, booking, now=NOON - 2 * SECOND)
+
+    def test_what_has_ended_meanwhile_is_history(self, alice):
+        booking = build.booking(build.device(), owner=alice)
+        with pytest.raises(NotPossibleNow, match="history"):
+            do(bookings.release, booking, now=AFTER - 2 * SECOND)
 
 
 class TestCancel:

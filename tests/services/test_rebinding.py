@@ -6,7 +6,7 @@ import pytest
 
 from reservations.core.errors import Forbidden, Invalid, NotFound, NotPossibleNow
 from reservations.models import Allocation, AuditEntry, Device, Notice
-from reservations.services import bookings, devices
+from reservations.services import bookings, devices, rebinding
 from reservations.services.actors import BERTH
 from reservations.services.bookings import Change
 from tests import build
@@ -14,6 +14,7 @@ from tests.build import NOON
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
 NOW = NOON - HOUR
 LOST_AT = NOW - timedelta(minutes=10)
 
@@ -67,6 +68,15 @@ class TestRebind:
         booking = build.booking(gone, **fields)
         with pytest.raises(NotPossibleNow):
             bookings.rebind(booking.pk, {gone.uuid}, actor=BERTH, now=now)
+
+    def test_one_that_began_during_the_wait_for_its_lock_stays_too(self, monkeypatch):
+        monkeypatch.setattr(rebinding, "ticking", lambda now: lambda: now + 4 * SECOND)
+        host = build.host()
+        gone = build.device(host)
+        build.device(host)
+        booking = build.booking(gone)
+        with pytest.raises(NotPossibleNow, match="has not begun"):
+            bookings.rebind(booking.pk, {gone.uuid}, actor=BERTH, now=NOON - 2 * SECOND)
 
     def test_only_operators_choose_devices_for_others(self):
         device = build.device()
