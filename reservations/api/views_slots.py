@@ -32,6 +32,6 @@ class SlotsView(ApiView):
         if after - now > FARTHEST or duration > FARTHEST:
             raise Invalid({"after": [f"Slots are looked for within {FARTHEST.days} days."]})
         wish = Wish(count=query["count"], filter=filter_of(query), duration=duration)
-        choice = placing.choice_of(wish, read_devices=placing.read)
+        choice = placing.choice_of(wish)
         found = placing.free_slots(choice, duration, after=after, limit=query["limit"])
         return answer({"results": found, "next": None})

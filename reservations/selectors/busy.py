@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, DateTimeField, QuerySet
 
 from reservations.core.period import Period
 from reservations.models import Allocation, Device
+from reservations.prepared import Bind, OneOf, Prepared
 
 
 def overlapping(
@@ -32,11 +33,26 @@ def busy_periods(
 ) -> dict[str, list[Period]]:
     """The held periods of each device, by its UUID, that intersect the span."""
     names = {one.pk: one.uuid for one in devices}
-    rows = overlapping(list(names), Period(after, until), leave_out=leave_out)
+    rows = _HELD.rows(devices=list(names), start=after, end=until, leave_out=leave_out or 0)
     busy: dict[str, list[Period]] = {}
-    for device, start, end in rows.values_list("device_id", "start", "end"):
+    for device, start, end in rows:
         busy.setdefault(names[device], []).append(Period(start, end))
     return busy
+
+
+_HELD = Prepared(
+    lambda: (
+        Allocation.objects.filter(
+            OneOf("device_id", "devices"),
+            holds=True,
+            start__lt=Bind("end", DateTimeField()),
+            end__gt=Bind("start", DateTimeField()),
+        )
+        .exclude(booking_id=Bind("leave_out", BigIntegerField()))
+        .order_by("start", "device_id")
+        .values_list("device_id", "start", "end")
+    )
+)
 
 
 def promised(devices: Collection[int], *, now: datetime) -> QuerySet[Allocation]:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import BigIntegerField, DateTimeField, Q
 
 from reservations import registry
 from reservations.core.period import Period
 from reservations.core.rules.base import BookingRequest, Rule, Standing, Unit, Usage
 from reservations.models import Account, Allocation, Device, Host, Team, User
 from reservations.models import Rule as RuleRow
+from reservations.prepared import Bind, OneOf, Prepared, columns, instance
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,8 @@ class ActiveRule:
 
 def active_rules(*, now: datetime) -> list[ActiveRule]:
     """The rules of the site that are valid at this instant, in the order of their names."""
-    rows = RuleRow.objects.filter(
-        Q(valid_from=None) | Q(valid_from__lte=now), Q(valid_to=None) | Q(valid_to__gt=now)
-    )
-    return [ActiveRule(registry.rule_of(row), row.action) for row in rows.order_by("name")]
+    rows = (instance(RuleRow, row) for row in _VALID_RULES.rows(now=now))
+    return [ActiveRule(registry.rule_of(row), row.action) for row in rows]
 
 
 def standing(
@@ -49,32 +48,18 @@ def standing(
     """What is held within the period by those whom the rules count. Confirmed bookings only."""
     if not any(one.rule.counts_held for one in rules):
         return Standing()
-    # What is asked of the allocation is asked of its booking too, in which it lies: only so does
-    # PostgreSQL see how few rows that leaves, and not read every allocation there ever was.
-    held = Allocation.objects.filter(
-        holds=True,
-        start__lt=period.end,
-        end__gt=period.start,
-        booking__start__lt=period.end,
-        booking__end__gt=period.start,
-    )
-    if not any(one.counts_everybody for one in rules):
-        whose = Q(booking__owner=owner)
-        if team is not None and any(one.counts_beyond_owner for one in rules):
-            whose |= Q(booking__team=team)
-        held = held.filter(whose)
-    if leave_out is not None:
-        held = held.exclude(booking_id=leave_out)
-    rows = held.values_list(
-        "device__host__name",
-        "device__model",
-        "start",
-        "end",
-        "booking__kind",
-        "booking__team__name",
-        "booking__owner_id",
-        "booking__owner__kind",
-        "booking__owner__is_operator",
+    if any(one.counts_everybody for one in rules):
+        held = _HELD_BY_ALL
+    elif team is not None and any(one.counts_beyond_owner for one in rules):
+        held = _HELD_BY_TEAM
+    else:
+        held = _HELD_BY_OWNER
+    rows = held.rows(
+        start=period.start,
+        end=period.end,
+        owner=owner.pk,
+        team=team.pk if team else None,
+        leave_out=leave_out or 0,
     )
     return Standing(
         tuple(
@@ -117,8 +102,7 @@ def without_account(people: Iterable[User], hosts: Iterable[Host]) -> list[tuple
     if settings.UNIX_NAMES == "username":
         return []
     people, hosts = list(people), list(hosts)
-    accounts = Account.objects.filter(user__in=people).filter(Q(host=None) | Q(host__in=hosts))
-    known = set(accounts.values_list("user_id", "host_id"))
+    known = set(_ACCOUNTS.rows(people=[one.pk for one in people], hosts=[one.pk for one in hosts]))
     return [
         (person, host)
         for person in people
@@ -137,6 +121,60 @@ def limits_left(user: User, *, now: datetime) -> list[Usage]:
     request = BookingRequest(user.pk, period, (unit,))
     usages = [one.rule.usage(request, held, now) for one in rules]
     return [usage for usage in usages if usage is not None]
+
+
+_VALID_RULES = Prepared(
+    lambda: (
+        RuleRow.objects.filter(
+            Q(valid_from=None) | Q(valid_from__lte=Bind("now", DateTimeField())),
+            Q(valid_to=None) | Q(valid_to__gt=Bind("now", DateTimeField())),
+        )
+        .order_by("name")
+        .values_list(*columns(RuleRow))
+    )
+)
+
+_ACCOUNTS = Prepared(
+    lambda: Account.objects.filter(
+        Q(host=None) | Q(OneOf("host_id", "hosts")), OneOf("user_id", "people")
+    ).values_list("user_id", "host_id")
+)
+
+
+def _held(whose: Q) -> Prepared:
+    # What is asked of the allocation is asked of its booking too, in which it lies: only so does
+    # PostgreSQL see how few rows that leaves, and not read every allocation there ever was.
+    start, end = Bind("start", DateTimeField()), Bind("end", DateTimeField())
+    return Prepared(
+        lambda: (
+            Allocation.objects.filter(
+                whose,
+                holds=True,
+                start__lt=end,
+                end__gt=start,
+                booking__start__lt=end,
+                booking__end__gt=start,
+            )
+            .exclude(booking_id=Bind("leave_out", BigIntegerField()))
+            .values_list(
+                "device__host__name",
+                "device__model",
+                "start",
+                "end",
+                "booking__kind",
+                "booking__team__name",
+                "booking__owner_id",
+                "booking__owner__kind",
+                "booking__owner__is_operator",
+            )
+        )
+    )
+
+
+_OWNERS = Q(booking__owner_id=Bind("owner", BigIntegerField()))
+_HELD_BY_OWNER = _held(_OWNERS)
+_HELD_BY_TEAM = _held(_OWNERS | Q(booking__team_id=Bind("team", BigIntegerField())))
+_HELD_BY_ALL = _held(Q())
 
 
 def _role(kind: str, *, is_operator: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from reservations import announce
+from reservations import announce, prepared
 from reservations.core.period import Period
 from reservations.models import Allocation, Booking, Device, User
 from reservations.selectors import bookings
@@ -18,16 +18,17 @@ _DONE = {"booked": "made", "rebound": "chose other devices for", "flagged": "cou
 
 def insert(booking: Booking, *, devices: Iterable[Device], people: Sequence[User]) -> None:
     """Write a new booking with its allocations, which hold unless it is pending."""
-    booking.save(force_insert=True)
+    prepared.insert([booking])
     if people:
         booking.people.add(*people)
     holds = booking.state == Booking.State.CONFIRMED
-    allocations = Allocation.objects.bulk_create(
+    allocations = [
         Allocation(
             booking=booking, device=device, start=booking.start, end=booking.end, holds=holds
         )
         for device in devices
-    )
+    ]
+    prepared.insert(allocations)
     bookings.remember(booking, allocations=allocations, people=people)
 
 

@@ -3,13 +3,16 @@
 from datetime import datetime
 from typing import Any
 
+from reservations import prepared
 from reservations.models import AuditEntry
 from reservations.services.actors import Actor
 
 
 def record(verb: str, *, actor: Actor, now: datetime, why: str = "", **about: Any) -> AuditEntry:
     """One more fact. ``about``: booking, host, device, before, after."""
-    return AuditEntry.objects.create(**entry(verb, actor=actor, now=now, why=why, **about))
+    made = AuditEntry(**entry(verb, actor=actor, now=now, why=why, **about))
+    prepared.insert([made])
+    return made
 
 
 def record_once(

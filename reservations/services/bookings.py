@@ -92,7 +92,7 @@ def check(wish: Wish, *, actor: Actor, now: datetime, leave_out: int | None = No
     wish, began = _what_remains(wish, leave_out, now=now)
     who = parties.parties_of(wish, actor)
     try:
-        choice = placing.choice_of(wish, read_devices=placing.read)
+        choice = placing.choice_of(wish)
         place = placing.place(wish, choice, now=now, leave_out=leave_out)
     except Refused as refused:
         return Check(objections=refused.objections)
@@ -138,7 +138,7 @@ def _book(wish: Wish, *, actor: Actor, now: datetime) -> Booking:
     rules = judging.rules_for(actor, now=now)
     team = who.team.pk if who.team else None
     owner = locks.people(owner=who.owner.pk, team=team, rules=rules)
-    choice = placing.choice_of(wish, read_devices=locks.devices)
+    choice = placing.choice_of(wish, read_devices=locks.devices, read_named=locks.devices_named)
     place = placing.place(wish, choice, now=now)
     case = Case(owner, who.people, who.team, wish.kind, place.devices, place.period)
     verdict = judging.judge(case, rules, now=now)

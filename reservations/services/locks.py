@@ -7,10 +7,11 @@ SQLite has no row locks and needs none: ``BEGIN IMMEDIATE`` lets one writer in a
 
 from collections.abc import Iterable, Sequence
 
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, QuerySet
 
 from reservations.core.errors import NotFound
-from reservations.models import Device, Site, Team, User
+from reservations.models import Device, Host, Site, Team, User
+from reservations.prepared import Bind, OneOf, Prepared, columns, instance
 from reservations.selectors.standing import ActiveRule
 
 
@@ -33,12 +34,36 @@ def devices(wanted: QuerySet[Device]) -> list[Device]:
     return list(locked.order_by("pk"))
 
 
+def devices_named(uuids: Iterable[str]) -> list[Device]:
+    """The same for named devices: the usual case, and the quickest."""
+    found = []
+    for row in _NAMED.rows(uuids=list(uuids)):
+        device = instance(Device, row[:_WIDTH])
+        device.host = instance(Host, row[_WIDTH:])
+        found.append(device)
+    return found
+
+
 def devices_by_key(keys: Iterable[int]) -> list[Device]:
     return devices(Device.objects.filter(pk__in=set(keys)))
 
 
 def _owner(pk: int) -> User:
-    found = User.objects.select_for_update(no_key=True).filter(pk=pk).first()
-    if found is None:
+    found = _PERSON.rows(pk=pk)
+    if not found:
         raise NotFound("There is no such person.")
-    return found
+    return instance(User, found[0])
+
+
+_PERSON = Prepared(
+    lambda: User.objects.select_for_update(no_key=True).filter(pk=Bind("pk", BigIntegerField()))
+)
+_WIDTH = len(columns(Device))
+_NAMED = Prepared(
+    lambda: (
+        Device.objects.filter(OneOf("uuid", "uuids"))
+        .select_for_update(no_key=True, of=("self",))
+        .select_related("host")
+        .order_by("pk")
+    )
+)

@@ -22,6 +22,7 @@ SEARCH = timedelta(days=62)
 FIT = timedelta(days=1)
 
 ReadDevices = Callable[[QuerySet[Device]], list[Device]]
+ReadNamed = Callable[[Sequence[str]], list[Device]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,13 @@ def read(wanted: QuerySet[Device]) -> list[Device]:
     return list(wanted.select_related("host").order_by("pk"))
 
 
-def choice_of(wish: Wish, *, read_devices: ReadDevices) -> Choice:
+def read_named(uuids: Sequence[str]) -> list[Device]:
+    return read(Device.objects.filter(uuid__in=uuids))
+
+
+def choice_of(
+    wish: Wish, *, read_devices: ReadDevices = read, read_named: ReadNamed = read_named
+) -> Choice:
     """The devices that the wish names or describes.
 
     Raises:
@@ -65,7 +72,7 @@ def choice_of(wish: Wish, *, read_devices: ReadDevices) -> Choice:
         Refused: too few devices fit the description, whatever is free.
     """
     if wish.devices:
-        found = read_devices(Device.objects.filter(uuid__in=wish.devices))
+        found = read_named(wish.devices)
         check_all_found(wish.devices, found)
         return Choice(found, len(found), same_host=False)
     count = wish.count or 1

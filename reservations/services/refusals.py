@@ -46,7 +46,7 @@ def obstacles(
     """Nothing is known of a wish without a start."""
     if wish.start is None:
         return Obstacles()
-    choice = placing.choice_of(wish, read_devices=placing.read)
+    choice = placing.choice_of(wish)
     period = placing.period_of(wish, now=now)
     who = parties_of(wish, actor)
     case = Case(who.owner, who.people, who.team, wish.kind, choice.candidates, period)
@@ -67,7 +67,7 @@ def shorter(wish: Wish, refused: Refused, *, actor: Actor, now: datetime) -> lis
         return []
     legal = replace(wish, end=end, duration=None)
     try:
-        place = placing.place(legal, placing.choice_of(legal, read_devices=placing.read), now=now)
+        place = placing.place(legal, placing.choice_of(legal), now=now)
     except SlotTaken:
         return []
     who = parties_of(legal, actor)

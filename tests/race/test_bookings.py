@@ -75,6 +75,7 @@ def without_locks(monkeypatch) -> None:
         monkeypatch.setattr(writes, "transaction", no_transaction)
     else:
         monkeypatch.setattr(locks, "devices", placing.read)
+        monkeypatch.setattr(locks, "devices_named", placing.read_named)
 
 
 @pytest.fixture
