@@ -33,9 +33,9 @@ def issue_token(
     """
     wanted = set(scopes)
     if not wanted or not wanted <= set(SCOPES):
-        raise Invalid({"scopes": [f"choose from {', '.join(SCOPES)}"]})
+        raise Invalid({"scopes": [f"Choose from {', '.join(SCOPES)}."]})
     if expires_at is not None and expires_at <= now:
-        raise Invalid({"expires_at": ["must lie in the future"]})
+        raise Invalid({"expires_at": ["The end must lie in the future."]})
     secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     token = Token.objects.create(
         user=user,
