@@ -29,3 +29,5 @@ class Actor:
 
 
 BERTH = Actor(None, "berth", "system")
+# Whoever may run `manage.py` on the server.
+COMMAND_LINE = Actor(None, "manage.py", "command")

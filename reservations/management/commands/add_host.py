@@ -11,9 +11,7 @@ from reservations import clock
 from reservations.core.errors import DomainError
 from reservations.models import Host
 from reservations.services import hosts
-from reservations.services.actors import Actor
-
-COMMAND = Actor(None, "manage.py", "command")
+from reservations.services.actors import COMMAND_LINE
 
 
 class Command(BaseCommand):
@@ -55,7 +53,7 @@ class Command(BaseCommand):
 def _added(name: str, options: dict[str, Any]) -> str:
     _, token = hosts.add_host(
         name,
-        actor=COMMAND,
+        actor=COMMAND_LINE,
         now=clock.now(),
         mode=options["mode"],
         settings=dict(_setting(word) for word in options["overrides"]),
@@ -67,7 +65,7 @@ def _rotated(name: str) -> str:
     host = Host.objects.filter(name=name).first()
     if host is None:
         raise CommandError(f"There is no host {name}.")
-    return hosts.rotate_token(host, actor=COMMAND, now=clock.now())
+    return hosts.rotate_token(host, actor=COMMAND_LINE, now=clock.now())
 
 
 def _setting(word: str) -> tuple[str, Any]:

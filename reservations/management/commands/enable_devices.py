@@ -9,7 +9,7 @@ from reservations import clock
 from reservations.core.errors import DomainError
 from reservations.models import Host
 from reservations.services import hosts
-from reservations.services.actors import Actor
+from reservations.services.actors import COMMAND_LINE
 
 
 class Command(BaseCommand):
@@ -27,9 +27,8 @@ class Command(BaseCommand):
         if bool(options["uuids"]) == options["all"]:
             raise CommandError("Name the devices, or say --all.")
         uuids = None if options["all"] else options["uuids"]
-        actor = Actor(None, "manage.py", "command")
         try:
-            devices = hosts.enable_devices(host, uuids, actor=actor, now=clock.now())
+            devices = hosts.enable_devices(host, uuids, actor=COMMAND_LINE, now=clock.now())
         except DomainError as error:
             raise CommandError(str(error)) from error
         if not devices:
