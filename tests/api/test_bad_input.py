@@ -263,7 +263,7 @@ def test_a_lock_that_is_not_to_be_had_is_503(alice, device, monkeypatch) -> None
     def refuse(*_: Any, **__: Any) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("reservations.services.locks.devices", refuse)
+    monkeypatch.setattr("reservations.services.locks.people", refuse)
     response = Caller(alice).post("bookings/", body(device))
     is_problem(response, 503, "busy")
     assert response["Retry-After"] == "1"
