@@ -83,7 +83,12 @@ class Supervisor:
             if time.monotonic() - part.started < _SHORTEST_LIFE_S:
                 continue
             self.say(f"{part.name} ended with status {part.process.returncode}; starting it again")
-            self._spawn(part)
+            try:
+                self._spawn(part)
+            except OSError as error:
+                # A full disk passes; the other parts go on meanwhile.
+                part.started = time.monotonic()
+                self.say(f"{part.name} did not start: {error}")
 
     def stop(self) -> None:
         """Ask every part to end, last started first; after the limit, kill."""

@@ -44,12 +44,19 @@ class Stopped(Exception):
 
 def main() -> int:
     data = Path(os.environ.get("BERTH_DATA", ROOT / "var")).absolute()
-    data.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, _raise_stopped)
     signal.signal(signal.SIGINT, _raise_stopped)
     try:
+        data.mkdir(parents=True, exist_ok=True)
         with _only_one(data):
             return _run(data)
+    except OSError as error:
+        print(
+            f"\nBerth did not start. {error.filename or data}: {error.strerror}. Everything is kept "
+            f"under {data}; choose another folder: BERTH_DATA=/some/folder make up",
+            file=sys.stderr,
+        )
+        return 1
     except (CannotStart, PartFailed, embedded.RedisMissing) as error:
         print(f"\nBerth did not start. {error}", file=sys.stderr)
         return 1
@@ -79,7 +86,7 @@ def _only_one(data: Path) -> Iterator[None]:
 
 def _port() -> int:
     text = os.environ.get("PORT", "8000")
-    if not text.isdigit() or not 0 < int(text) < 65536:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
         raise CannotStart(f"PORT={text!r} is not a port. Try: make up PORT=8001")
     return int(text)
 

@@ -51,6 +51,24 @@ def test_a_part_that_dies_later_is_started_again_and_said_so(supervisor, said):
     assert said == ["beat ended with status -9; starting it again"]
 
 
+def test_a_part_that_cannot_be_started_again_is_tried_later_and_stops_nothing(supervisor, tmp_path):
+    part, other = Part("beat", WAITS), Part("web", WAITS)
+    for one in (part, other):
+        supervisor.start(one)
+    first = part.process.pid
+    os.kill(first, signal.SIGKILL)
+    part.process.wait(10)
+    (tmp_path / "log").rename(tmp_path / "away")
+    part.started -= 60
+    supervisor.restart_dead()
+    assert (part.process.pid, other.process.poll()) == (first, None)
+    (tmp_path / "away").rename(tmp_path / "log")
+    part.started -= 60
+    supervisor.restart_dead()
+    assert part.process.pid != first
+    assert part.process.poll() is None
+
+
 def test_the_pid_stands_in_a_file_while_the_part_lives(supervisor, tmp_path):
     part = Part("redis", WAITS)
     supervisor.start(part)
