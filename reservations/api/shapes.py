@@ -54,6 +54,9 @@ class BookingSerializer(CalendarRowSerializer):
 
 
 class CalendarDeviceSerializer(BookedDeviceSerializer):
+    vendor = serializers.CharField(
+        help_text="what reads it: `nvidia`, or `simulated` for a device that is none"
+    )
     model = serializers.CharField()
     memory_bytes = serializers.IntegerField(allow_null=True)
     kind = serializers.ChoiceField(choices=Device.Kind.choices)

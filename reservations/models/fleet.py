@@ -83,6 +83,11 @@ class Device(models.Model):
         return self.name
 
     @property
+    def is_simulated(self) -> bool:
+        """Wherever a device is shown, nobody may take it for a real one."""
+        return self.vendor == "simulated"
+
+    @property
     def name(self) -> str:
         """What people see, such as ``A100 80GB · 3``."""
         return f"{self.model} · {self.index}"

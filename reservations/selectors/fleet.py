@@ -68,6 +68,7 @@ def described(device: Device) -> dict[str, Any]:
         "host": device.host.name,
         "index": device.index,
         "name": device.name,
+        "vendor": device.vendor,
         "model": device.model,
         "memory_bytes": device.memory_bytes,
         "kind": device.kind,

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from reservations.models import Device
 from reservations.services import placing
 from reservations.services.wishes import MAX_PURPOSE, DeviceFilter, Wish
 from webapp import walltime
@@ -52,7 +53,7 @@ class BookForm(forms.Form):
         super().__init__(*args, **kwargs)
         bookable = placing.suitable(DeviceFilter()).select_related("host")
         self.fields["devices"].choices = [  # type: ignore[attr-defined]
-            (one.uuid, f"{one.host.name}: {one.name}") for one in bookable
+            (one.uuid, _choice_text(one)) for one in bookable
         ]
         # A time that comes twice needs a second answer; the question appears only then.
         for name in ("start", "end"):
@@ -97,6 +98,13 @@ class BookForm(forms.Form):
             end=data["end"],
             purpose=data["purpose"].strip(),
         )
+
+
+def _choice_text(device: Device) -> str:
+    host = device.host.name
+    if device.is_simulated:
+        host = _("%(host)s (simulated)") % {"host": host}
+    return f"{host}: {device.name}"
 
 
 def _offset_field(wall: datetime, found: list[datetime]) -> forms.ChoiceField:

@@ -53,7 +53,7 @@ class SimulatedVendor:
                 uuid=device.uuid,
                 vendor=self.name,
                 index=device.index,
-                model=_marked(device.model),
+                model=device.model,
                 memory_bytes=device.memory_bytes,
                 minor=device.minor,
                 bus_id=f"00000000:{device.minor + 1:02X}:00.0",
@@ -125,11 +125,6 @@ class SimulatedVendor:
         present = goal + (last - goal) * math.exp(-passed_s / HEAT_TIME_CONSTANT_S)
         self._heat[device.uuid] = (present, now)
         return present
-
-
-def _marked(model: str) -> str:
-    """Nobody may take it for real, wherever the model is shown."""
-    return model if "simulated" in model.lower() else f"{model} (simulated)"
 
 
 def _power_w(device: SimulatedDevice, utilization_percent: float) -> float:
