@@ -25,6 +25,12 @@ def offset_text(instant: datetime, zone: ZoneInfo) -> str:
     return f"UTC{'−' if minutes < 0 else '+'}{hours}{f':{rest:02d}' if rest else ''}"
 
 
+def zone_text(instant: datetime, zone: ZoneInfo) -> str:
+    """``Asia/Shanghai (UTC+8)``, ``UTC``."""
+    name, offset = zone.key.replace("_", " "), offset_text(instant, zone)
+    return name if name == offset else f"{name} ({offset})"
+
+
 def time_text(instant: datetime, zone: ZoneInfo) -> str:
     """``14:00``, or ``02:30 (UTC+2)`` where the clock shows that time twice."""
     local = instant.astimezone(zone)

@@ -121,7 +121,7 @@ def test_of_a_time_that_comes_twice_both_are_offered(timeline, person_in):
     expect(page.dialog.locator("[type=submit]")).to_have_text("Book 2 h 30 min")
     later.check()
     # Another start keeps the duration.
-    expect(page.page.locator("#book-end")).to_have_value(f"{day}T05:00")
+    expect(page.page.locator("#book-end")).to_have_value(f"{day} 05:00")
     page.confirm()
 
     expect(page.booking("SIM-0", "You")).to_be_visible()

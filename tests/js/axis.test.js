@@ -75,3 +75,36 @@ test("snapping", () => {
   assert.equal(snap(8, 5), 10);
   assert.equal(snapUp(6, 5), 10);
 });
+
+test("an axis that begins with an hour shows 24 hours over two days", () => {
+  const from = utc("2027-03-01T21:00");
+  const axis = new Axis({ day: "2027-03-01", days: 1, zone: "UTC", from });
+  assert.deepEqual([axis.start, axis.end], [from, from + 24 * HOUR]);
+  assert.deepEqual(
+    axis.days.map(({ day, start, end }) => [day, (end - start) / HOUR]),
+    [
+      ["2027-03-01", 3],
+      ["2027-03-02", 21],
+    ],
+  );
+  assert.deepEqual(
+    axis
+      .ticks()
+      .slice(0, 5)
+      .map((tick) => tick.label),
+    ["21", "22", "23", "00", "01"],
+  );
+});
+
+test("an axis over a clock change stays 24 hours long and tells the repeated hour", () => {
+  const from = utc("2027-10-31T00:00");
+  const axis = new Axis({ day: "2027-10-31", days: 1, zone: "Europe/Berlin", from });
+  assert.equal(axis.hours, 24);
+  assert.deepEqual(
+    axis
+      .ticks()
+      .slice(0, 3)
+      .map((tick) => tick.label),
+    ["02 +2", "02 +1", "03"],
+  );
+});

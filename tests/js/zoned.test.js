@@ -2,8 +2,20 @@ import "temporal-polyfill/global";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { dayOf, durationText, HOUR, instantsOf, MINUTE, offsetOf, startOfDay, wallOf, Words } =
-  await import("../../webapp/static/webapp/js/zoned.js");
+const {
+  dayOf,
+  durationText,
+  HOUR,
+  instantsOf,
+  isDay,
+  MINUTE,
+  offsetOf,
+  startOfDay,
+  startOfHour,
+  wallOf,
+  Words,
+  zoneName,
+} = await import("../../webapp/static/webapp/js/zoned.js");
 
 const utc = (/** @type {string} */ text) => Date.parse(`${text}Z`);
 
@@ -79,6 +91,26 @@ test("a span names its second day only when it has one", () => {
     words.span(utc("2027-03-01T22:00"), utc("2027-03-02T02:00")).replaceAll(",", ""),
     "Mon 1 Mar 22:00 – Tue 2 Mar 02:00",
   );
+});
+
+test("a zone is named with its offset, unless that says the same", () => {
+  assert.equal(zoneName("Asia/Shanghai", Date.parse("2026-12-01T00:00Z")), "Asia/Shanghai (UTC+8)");
+  assert.equal(zoneName("UTC", 0), "UTC");
+});
+
+test("the full hour is that of the wall clock", () => {
+  const at = Date.parse("2027-03-01T10:40Z");
+  assert.equal(startOfHour(at, "Asia/Kolkata"), Date.parse("2027-03-01T10:30Z"));
+  assert.equal(startOfHour(at, "UTC"), Date.parse("2027-03-01T10:00Z"));
+});
+
+test("only days of the calendar are days", () => {
+  assert.deepEqual(["2027-02-28", "2027-02-29", "2027-2-1", "soon"].map(isDay), [
+    true,
+    false,
+    false,
+    false,
+  ]);
 });
 
 test("durations count elapsed time", () => {

@@ -56,6 +56,12 @@ def test_every_instant_is_among_those_that_its_wall_time_means(moment, zone):
     assert instant in walltime.instants_of(shown, zone)
 
 
+def test_a_zone_is_named_with_its_offset_unless_that_says_the_same():
+    moment = datetime(2026, 12, 1, tzinfo=UTC)
+    assert walltime.zone_text(moment, ZoneInfo("Asia/Shanghai")) == "Asia/Shanghai (UTC+8)"
+    assert walltime.zone_text(moment, ZoneInfo("UTC")) == "UTC"
+
+
 def test_a_time_that_comes_twice_is_told_with_its_offset():
     assert walltime.time_text(utc("2027-10-31T00:30"), BERLIN) == "02:30 (UTC+2)"
     assert walltime.time_text(utc("2027-10-31T01:30"), BERLIN) == "02:30 (UTC+1)"

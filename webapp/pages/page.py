@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,7 @@ from reservations.models import User
 from reservations.selectors import fleet
 from reservations.selectors.visible import instant
 from reservations.services.actors import Actor
+from webapp import walltime
 from webapp.pages.strings import strings
 
 # Browsers write dates by these: a language alone would mean its largest country's habits.
@@ -46,7 +48,7 @@ def show(
     frame = {
         "section": section,
         "now": now,
-        "zone": timezone.get_current_timezone_name(),
+        "zone": walltime.zone_text(now, ZoneInfo(timezone.get_current_timezone_name())),
         "config": _config(person_of(request), now=now),
     }
     return render(request, template, {**frame, **context}, status=status)

@@ -15,6 +15,9 @@ from reservations.selectors import day
 from reservations.selectors.visible import Viewer
 from webapp.pages.page import person_of, show
 
+# Without a chosen day the page begins this long before now, and shows a day's length from there.
+BEFORE_NOW = timedelta(hours=3)
+
 
 @require_safe
 @login_required
@@ -22,22 +25,26 @@ from webapp.pages.page import person_of, show
 def page(request: HttpRequest) -> HttpResponse:
     now = clock.now()
     zone = ZoneInfo(timezone.get_current_timezone_name())
-    shown = _day_of(request.GET.get("day", ""), zone, now=now)
+    chosen = _day_of(request.GET.get("day", ""), zone)
+    shown = chosen or Period(now - BEFORE_NOW, now - BEFORE_NOW + timedelta(days=1))
+    today = (chosen.start if chosen else now).astimezone(zone)
     viewer = Viewer.of(person_of(request))
     return show(
         request,
         "pages/timeline.html",
         section="timeline",
-        day=shown.start,
+        today=today,
+        before=today - timedelta(days=1),
+        after=today + timedelta(days=1),
+        shown=shown,
         hosts=day.hosts(shown, viewer=viewer),
     )
 
 
-def _day_of(text: str, zone: ZoneInfo, *, now: datetime) -> Period:
-    """The day that was asked for, from midnight to midnight of the zone; else today."""
+def _day_of(text: str, zone: ZoneInfo) -> Period | None:
+    """The day that was asked for, from midnight to midnight of the zone; None if none was."""
     try:
         date = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=zone)
         return Period(date, date + timedelta(days=1))
     except (ValueError, OverflowError):
-        today = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
-        return Period(today, today + timedelta(days=1))
+        return None

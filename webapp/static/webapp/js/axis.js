@@ -1,7 +1,7 @@
 // The time axis: linear in absolute time. Where something stands is arithmetic on milliseconds;
 // only labels and day lines ask the zone, so a 23-hour day has 23 columns and a 25-hour day 25.
 
-import { addDays, HOUR, MINUTE, offsetOf, startOfDay, zoned } from "./zoned.js";
+import { addDays, dayOf, HOUR, MINUTE, offsetOf, startOfDay, zoned } from "./zoned.js";
 
 /**
  * @typedef {object} Tick
@@ -22,17 +22,26 @@ export class Axis {
    * @param {string} range.day the first day, YYYY-MM-DD
    * @param {number} range.days how many
    * @param {string} range.zone IANA name
+   * @param {number} [range.from] begin here instead of with the day, and show as many times 24 hours
    */
-  constructor({ day, days, zone }) {
+  constructor({ day, days, zone, from }) {
     this.zone = zone;
-    /** @type {Day[]} */
-    this.days = Array.from({ length: days }, (_, index) => ({
-      day: addDays(day, index),
-      start: startOfDay(addDays(day, index), zone),
-      end: startOfDay(addDays(day, index + 1), zone),
-    }));
-    this.start = this.days[0].start;
-    this.end = this.days[days - 1].end;
+    this.start = from ?? startOfDay(day, zone);
+    this.end = from === undefined ? startOfDay(addDays(day, days), zone) : from + days * 24 * HOUR;
+    /** @type {Day[]} the days that are shown, whole or in part */
+    this.days = [];
+    for (
+      let one = dayOf(this.start, zone);
+      startOfDay(one, zone) < this.end;
+      one = addDays(one, 1)
+    ) {
+      const [begin, end] = [startOfDay(one, zone), startOfDay(addDays(one, 1), zone)];
+      this.days.push({
+        day: one,
+        start: Math.max(begin, this.start),
+        end: Math.min(end, this.end),
+      });
+    }
   }
 
   get hours() {
@@ -64,15 +73,18 @@ export class Axis {
    * @returns {Tick[]}
    */
   ticks() {
-    return this.days.flatMap((day) => hoursOf(day, this.zone));
+    return this.days
+      .flatMap(({ day }) => hoursOf(day, this.zone))
+      .filter(({ at }) => this.contains(at));
   }
 }
 
-/** @param {Day} day @param {string} zone @returns {Tick[]} */
+/** All hours of a day: what repeats is told by the whole of it. @param {string} day @param {string} zone @returns {Tick[]} */
 function hoursOf(day, zone) {
   /** @type {Tick[]} */
   const ticks = [];
-  for (let at = day.start; at < day.end; at += STEP) {
+  const end = startOfDay(addDays(day, 1), zone);
+  for (let at = startOfDay(day, zone); at < end; at += STEP) {
     const { hour, minute } = zoned(at, zone);
     if (minute === 0)
       ticks.push({ at, hour, label: String(hour).padStart(2, "0"), repeated: false });

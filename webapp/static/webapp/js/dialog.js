@@ -5,6 +5,7 @@ import { ApiProblem, call, iso } from "./api.js";
 import { snapUp } from "./axis.js";
 import { debounced, find, make } from "./dom.js";
 import { config, now, t, words } from "./page.js";
+import { simulatedTag } from "./timeline-rows.js";
 import { good, refusal } from "./verdict.js";
 import { WallField } from "./wallfield.js";
 import { durationText, HOUR } from "./zoned.js";
@@ -98,7 +99,7 @@ export class BookDialog {
           });
           return make("label", {}, box, make("span", { text: name }));
         });
-        return make("div", { class: "host-choice" }, make("b", { text: host.name }), ...boxes);
+        return make("div", { class: "host-choice" }, hostName(host), ...boxes);
       }),
     );
     this.devices.querySelector(":checked")?.scrollIntoView({ block: "nearest" });
@@ -241,6 +242,11 @@ export class BookDialog {
     if (error.status === 401) box.append(signInLink());
     this.verdict.replaceChildren(box);
   }
+}
+
+/** @param {HostRow} host */
+function hostName(host) {
+  return make("div", { class: "host-name" }, make("b", { text: host.name }), ...simulatedTag(host));
 }
 
 /** A sentence for every kind of failure. @param {ApiProblem} error */

@@ -13,6 +13,7 @@ export function drawAxis(timeline) {
   timeline.width = labels.clientWidth;
   const step = labelStep(timeline.width / axis.hours);
   const ticks = axis.ticks().filter((tick) => tick.repeated || tick.hour % step === 0);
+  // At the left edge stands the day's own label; an hour there would be cut in half.
   const dayStarts = new Set(axis.days.map((day) => day.start));
   timeline.hourLabels = ticks
     .filter((tick) => !dayStarts.has(tick.at))

@@ -14,7 +14,7 @@ import { Store } from "./store.js";
 import { Timeline } from "./timeline.js";
 import { toast } from "./toast.js";
 import { View } from "./view.js";
-import { dayOf, HOUR, MINUTE, offsetOf } from "./zoned.js";
+import { dayOf, HOUR, MINUTE, offsetOf, zoneName } from "./zoned.js";
 
 /** @import { Slot } from "./api.js" */
 /** @import { Booking } from "./store.js" */
@@ -46,7 +46,7 @@ function nameOf(uuid) {
 }
 
 function axisOfView() {
-  return new Axis({ day: view.day, days: view.days, zone: words.zone });
+  return new Axis({ day: view.day, days: view.days, zone: words.zone, from: view.from });
 }
 
 /** Fetch what the view shows; the newest answer wins. */
@@ -89,10 +89,7 @@ function emptyText(hosts) {
 
 /** @param {number} at */
 function zoneText(at) {
-  const shown = t("times_in", {
-    zone: words.zone.replaceAll("_", " "),
-    offset: offsetOf(at, words.zone),
-  });
+  const shown = t("times_in", { zone: zoneName(words.zone, at) });
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (offsetOf(at, own) === offsetOf(at, words.zone)) return shown;
   return `${shown} · ${t("your_device", { zone: own.replaceAll("_", " ") })}`;
@@ -175,6 +172,11 @@ new LiveSocket("/ws/live/", {
   },
 });
 
-setInterval(() => timeline.tick(), 15_000);
+setInterval(() => {
+  timeline.tick();
+  // What shows the present moves on with it, but never under somebody's hand.
+  const passed = view.follows && timeline.axis?.start !== axisOfView().start;
+  if (passed && !timeline.isBusy) view.goToNow();
+}, 15_000);
 // The socket fetches once more when it listens: what happened in between is in that answer.
 reload();

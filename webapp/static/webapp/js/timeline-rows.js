@@ -1,7 +1,8 @@
 // The heads of the timeline's rows: hosts, devices, and the verdict on each.
 
 import { make } from "./dom.js";
-import { t, words } from "./page.js";
+import { now, t, words } from "./page.js";
+import { durationText, MINUTE } from "./zoned.js";
 
 /**
  * @typedef {object} DeviceRow
@@ -9,6 +10,7 @@ import { t, words } from "./page.js";
  * @property {string} host
  * @property {number} index
  * @property {string} name
+ * @property {string} vendor
  * @property {string} model
  * @property {number | null} memory_bytes
  * @property {string} state
@@ -27,6 +29,7 @@ import { t, words } from "./page.js";
  * @property {string} code free, in_use, idle, unbooked_use, foreign_use, no_data, lost, needs_attention
  * @property {string} text
  * @property {string | null} [since]
+ * @property {string[]} [who]
  */
 
 /** @type {Record<string, string>} */
@@ -47,6 +50,7 @@ export function hostHead(host) {
     { class: "tl-host", "data-host": host.name },
     make("b", { text: host.name }),
     make("span", { text: summary(host.devices) }),
+    ...simulatedTag(host),
   );
   if (host.silent_since) {
     const since = words.dayTime(Date.parse(host.silent_since));
@@ -54,6 +58,12 @@ export function hostHead(host) {
     head.classList.add("is-silent");
   }
   return head;
+}
+
+/** Nobody may take a simulated device for a real one. @param {HostRow} host */
+export function simulatedTag({ devices }) {
+  const simulated = devices.some((device) => device.vendor === "simulated");
+  return simulated ? [make("span", { class: "tag", text: t("simulated") })] : [];
 }
 
 /** 4 × A100 80GB. @param {DeviceRow[]} devices */
@@ -83,12 +93,18 @@ function deviceName({ name, model, index }) {
 /** @param {HTMLElement} root @param {string} device @param {Verdict} verdict */
 export function showVerdict(root, device, verdict) {
   const chip = root.querySelector(`[data-chip="${CSS.escape(device)}"]`);
-  if (chip instanceof HTMLElement) dressChip(chip, verdict, t(`chip_${verdict.code}`));
+  if (chip instanceof HTMLElement) dressChip(chip, verdict);
 }
 
-/** @param {HTMLElement} chip @param {Verdict} verdict @param {string} text */
-export function dressChip(chip, verdict, text) {
+/** @param {HTMLElement} chip @param {Verdict} verdict */
+export function dressChip(chip, verdict) {
   chip.className = `chip ${CHIPS[verdict.code] ?? "unknown"}`;
-  chip.textContent = text;
+  chip.textContent = chipText(verdict);
   chip.title = verdict.text;
+}
+
+/** @param {Verdict} verdict */
+function chipText({ code, since }) {
+  const idle = code === "idle" && since ? now() - Date.parse(since) : 0;
+  return idle < MINUTE ? t(`chip_${code}`) : t("idle_for", { duration: durationText(idle) });
 }

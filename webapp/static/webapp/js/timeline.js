@@ -24,7 +24,6 @@ const HUES = [
 // How wide the present time is written, and half of how wide an hour is.
 const NOW_PX = 46;
 const HOUR_PX = 9;
-const SMALLEST_PIXELS_PER_HOUR = { 1: 14, 3: 10, 7: 6 };
 
 export class Timeline {
   /**
@@ -73,8 +72,7 @@ export class Timeline {
     this.axis = axis;
     this.lanes.clear();
     this.drawn.clear();
-    const smallest = SMALLEST_PIXELS_PER_HOUR[/** @type {1 | 3 | 7} */ (axis.days.length)] ?? 6;
-    this.root.style.setProperty("--lane-min", `${Math.round(axis.hours * smallest)}px`);
+    this.root.style.setProperty("--lane-min", `${Math.round(axis.hours * smallest(axis))}px`);
     this.labels = make("div", { class: "tl-labels", "aria-hidden": "true" });
     this.grid = make("div", { class: "tl-grid", "aria-hidden": "true" });
     this.nowLine = make("div", { class: "tl-now", "aria-hidden": "true" });
@@ -261,6 +259,11 @@ export class Timeline {
     }
   }
 
+  /** Whether something is being drafted, moved or saved. */
+  get isBusy() {
+    return this.draft !== null || this.proposals.size > 0;
+  }
+
   /** Outline what stands in the way. @param {number | undefined} id */
   outline(id) {
     for (const box of this.root.querySelectorAll(".bk.in-the-way"))
@@ -328,6 +331,12 @@ export class Timeline {
     const boxes = this.drawn.get(id);
     (boxes?.get(device ?? "") ?? boxes?.values().next().value)?.focus();
   }
+}
+
+/** How narrow an hour may get before the timeline scrolls, in pixels. @param {Axis} axis */
+function smallest({ hours }) {
+  if (hours <= 25) return 14;
+  return hours <= 73 ? 10 : 6;
 }
 
 /** The same colour for the same person, everywhere; never the blue of one's own bookings. @param {string} name */

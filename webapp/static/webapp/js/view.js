@@ -1,14 +1,17 @@
 // Which days and which rows the timeline shows: the controls above it, kept in the address.
 
+import { dateField } from "./datefield.js";
 import { find, make } from "./dom.js";
 import { config, now, t, words } from "./page.js";
-import { addDays, dayOf } from "./zoned.js";
+import { addDays, dayOf, HOUR, isDay, startOfHour } from "./zoned.js";
 
 /** @import { Axis } from "./axis.js" */
 /** @import { Store } from "./store.js" */
 /** @import { DeviceRow, HostRow, Verdict } from "./timeline-rows.js" */
 
 const PHONE = "(max-width: 640px)";
+// Where nobody chose a day, it begins this long before now: late in the evening, too, one sees ahead.
+const BEFORE_NOW_MS = 3 * HOUR;
 
 export class View {
   /** @param {() => void} onRange other days @param {() => void} onRows other rows */
@@ -16,14 +19,17 @@ export class View {
     this.onRange = onRange;
     this.onRows = onRows;
     const asked = new URLSearchParams(location.search);
-    this.day = validDay(asked.get("day")) ?? dayOf(now(), words.zone);
+    const day = validDay(asked.get("day"));
+    this.day = day ?? dayOf(now(), words.zone);
+    /** Whether the timeline stays with the present, instead of a day that was chosen. */
+    this.follows = day === null;
     this.chosenDays = [1, 3, 7].find((days) => String(days) === asked.get("days")) ?? 1;
     /** @type {HostRow[]} */
     this.all = [];
     /** @type {Map<string, string>} host -> since when it is silent */
     this.silent = new Map(Object.entries(config.silent_hosts ?? {}));
     this.phone = matchMedia(PHONE);
-    this.picker = find("#day", HTMLInputElement);
+    this.picker = dateField(find(".day-field", HTMLElement));
     this.host = find("#filter-host", HTMLSelectElement);
     this.model = find("#filter-model", HTMLSelectElement);
     this.mine = find("#filter-mine", HTMLInputElement);
@@ -37,9 +43,15 @@ export class View {
     return this.phone.matches ? 1 : this.chosenDays;
   }
 
+  /** Where the axis begins, when that is not with the day. */
+  get from() {
+    const rolling = this.follows && this.days === 1;
+    return rolling ? startOfHour(now() - BEFORE_NOW_MS, words.zone) : undefined;
+  }
+
   listen() {
     this.picker.addEventListener("change", () => this.go(validDay(this.picker.value) ?? this.day));
-    find("#today", HTMLElement).addEventListener("click", () => this.go(dayOf(now(), words.zone)));
+    find("#today", HTMLElement).addEventListener("click", () => this.goToNow());
     for (const [selector, sign] of /** @type {const} */ ([
       ["#earlier", -1],
       ["#later", 1],
@@ -51,19 +63,31 @@ export class View {
     for (const button of document.querySelectorAll("[data-days]")) {
       button.addEventListener("click", () => {
         this.chosenDays = Number(button.getAttribute("data-days"));
-        this.go(this.day);
+        this.show();
       });
     }
     for (const filter of [this.host, this.model, this.mine, this.free]) {
       filter.addEventListener("change", () => this.onRows());
     }
-    this.phone.addEventListener("change", () => this.go(this.day));
+    this.phone.addEventListener("change", () => this.show());
   }
 
   /** @param {string} day */
   go(day) {
     this.day = day;
-    const query = new URLSearchParams({ day, days: String(this.chosenDays) });
+    this.follows = false;
+    this.show();
+  }
+
+  goToNow() {
+    this.day = dayOf(now(), words.zone);
+    this.follows = true;
+    this.show();
+  }
+
+  show() {
+    const query = new URLSearchParams({ days: String(this.chosenDays) });
+    if (!this.follows) query.set("day", this.day);
     history.replaceState(null, "", `?${query}`);
     this.showRange();
     this.onRows();
@@ -154,7 +178,7 @@ export class View {
 
 /** @param {string | null} text */
 function validDay(text) {
-  return text && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : null;
+  return text && isDay(text.trim()) ? text.trim() : null;
 }
 
 /** @param {HTMLSelectElement} select @param {string} all @param {string[]} names */

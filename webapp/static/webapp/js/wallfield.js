@@ -1,9 +1,12 @@
 // A date and time field in the person's zone. A time that does not exist is refused; of one that the
 // clock shows twice both are offered with their offsets, the earlier preselected.
 
+import { dateField, humanText, machineText } from "./datefield.js";
 import { find, make } from "./dom.js";
 import { t } from "./page.js";
-import { instantsOf, offsetOf, wallOf } from "./zoned.js";
+import { instantsOf, isDay, offsetOf, wallOf } from "./zoned.js";
+
+const EXAMPLE = "2026-12-01 16:00";
 
 export class WallField {
   /**
@@ -14,7 +17,7 @@ export class WallField {
   constructor(box, zone, onChange) {
     this.zone = zone;
     this.onChange = onChange;
-    this.input = find("input", HTMLInputElement, box);
+    this.input = dateField(box);
     this.note = find(".field-note", HTMLElement, box);
     this.choice = find(".twice", HTMLElement, box);
     /** @type {number | null} */
@@ -23,11 +26,20 @@ export class WallField {
       this.read();
       onChange();
     });
+    // Not while one types: half a time is no mistake yet.
+    this.input.addEventListener("change", () => {
+      const wrong = this.input.value && !isWall(this.wall);
+      if (wrong) this.say(t("write_time", { example: EXAMPLE }));
+    });
+  }
+
+  get wall() {
+    return machineText(this.input.value);
   }
 
   /** @param {number} at */
   set(at) {
-    this.input.value = wallOf(at, this.zone);
+    this.input.value = humanText(wallOf(at, this.zone));
     this.read();
     if (this.at === null) return;
     // The field shows whole minutes; what was set keeps its seconds.
@@ -38,16 +50,15 @@ export class WallField {
   }
 
   read() {
-    const found = this.input.value ? instantsOf(this.input.value, this.zone) : [];
+    const known = isWall(this.wall);
+    const found = known ? instantsOf(this.wall, this.zone) : [];
     this.at = found[0] ?? null;
-    this.say(
-      this.input.value && !found.length ? t("no_such_time", { time: this.clockText() }) : "",
-    );
+    this.say(known && !found.length ? t("no_such_time", { time: this.clockText() }) : "");
     this.offer(found);
   }
 
   clockText() {
-    return this.input.value.slice(11, 16);
+    return this.wall.slice(11, 16);
   }
 
   /** @param {string} fault */
@@ -78,4 +89,11 @@ export class WallField {
       }),
     );
   }
+}
+
+/** @param {string} text @returns {boolean} whether it names a day and a time of some clock */
+function isWall(text) {
+  return (
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text) && isDay(text.slice(0, 10)) && text.slice(11) < "24:00"
+  );
 }

@@ -21,6 +21,18 @@ export function startOfDay(day, zone) {
   return Temporal.PlainDate.from(day).toZonedDateTime(zone).startOfDay().epochMilliseconds;
 }
 
+/** Whether a text is a day of the calendar, as YYYY-MM-DD. @param {string} text */
+export function isDay(text) {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
+  const date = new Date(`${text}T00:00Z`);
+  return !Number.isNaN(date.valueOf()) && date.toISOString().startsWith(text);
+}
+
+/** The full hour of the wall clock in which an instant falls. @param {number} at @param {string} zone */
+export function startOfHour(at, zone) {
+  return zoned(at, zone).round({ smallestUnit: "hour", roundingMode: "floor" }).epochMilliseconds;
+}
+
 /** @param {string} day @param {number} count days later, or earlier when negative */
 export function addDays(day, count) {
   return Temporal.PlainDate.from(day).add({ days: count }).toString();
@@ -54,6 +66,12 @@ export function offsetOf(at, zone) {
   const whole = Math.trunc(Math.abs(minutes) / 60);
   const rest = Math.abs(minutes) % 60;
   return `UTC${minutes < 0 ? "−" : "+"}${whole}${rest ? `:${String(rest).padStart(2, "0")}` : ""}`;
+}
+
+/** Asia/Shanghai (UTC+8), UTC. @param {string} zone @param {number} at */
+export function zoneName(zone, at) {
+  const [name, offset] = [zone.replaceAll("_", " "), offsetOf(at, zone)];
+  return name === offset ? name : `${name} (${offset})`;
 }
 
 /**
