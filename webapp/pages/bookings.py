@@ -92,7 +92,8 @@ def _shell_line(booking: Booking) -> str:
     hosts = {one.host.name for one in devices}
     if len(hosts) != 1:
         return ""
-    return f"ssh {hosts.pop()} CUDA_VISIBLE_DEVICES={','.join(one.uuid for one in devices)}"
+    uuids = ",".join(one.uuid for one in devices)
+    return f"ssh -t {hosts.pop()} env CUDA_VISIBLE_DEVICES={uuids} bash -l"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -26,5 +26,6 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", () => {
     const source = document.getElementById(button.dataset.copy ?? "");
     navigator.clipboard.writeText(source?.textContent ?? "");
+    button.textContent = t("copied");
   });
 }

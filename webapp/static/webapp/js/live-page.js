@@ -28,6 +28,7 @@ import { dressChip } from "./timeline-rows.js";
 const GB = 2 ** 30;
 // The chip and the holder say all that there is to say.
 const PLAIN = new Set(["free", "in_use"]);
+const ACCUSING = new Set(["unbooked_use", "foreign_use"]);
 const cards = find("#cards", HTMLElement);
 /** @type {Map<string, Live>} */
 const latest = new Map();
@@ -68,10 +69,13 @@ function paint() {
 /** @param {HTMLElement} card @param {Live} live */
 function fill(card, live) {
   const part = (/** @type {string} */ name) => find(`[data-part="${name}"]`, HTMLElement, card);
-  dressChip(part("chip"), live.verdict, t(`chip_${live.verdict.code}`));
+  dressChip(part("chip"), live.verdict);
   card.dataset.ends = live.booking?.end ?? "";
   part("who").textContent = holder(live);
-  part("says").textContent = PLAIN.has(live.verdict.code) ? "" : live.verdict.text;
+  part("says").textContent = PLAIN.has(live.verdict.code)
+    ? ""
+    : intruders(live) || live.verdict.text;
+  part("says").classList.toggle("bad", ACCUSING.has(live.verdict.code));
   card.classList.toggle("is-silent", live.verdict.code === "no_data");
   bar(part("use"), live.utilization_percent);
   part("use-text").textContent = unit(live.utilization_percent, "%");
@@ -92,6 +96,16 @@ function holder({ booking }) {
   const mine = booking.owner?.username === config.me.username;
   const who = mine ? t("you") : (booking.owner?.name ?? t("booked"));
   return t("until", { who, until: words.until(Date.parse(booking.end), now()) });
+}
+
+/** Who is on it without a booking, with the processes to look for. @param {Live} live */
+function intruders({ verdict, processes }) {
+  if (!ACCUSING.has(verdict.code)) return "";
+  const told = (verdict.who ?? []).map((who) => {
+    const pids = processes.filter(({ owner }) => owner === who).map(({ pid }) => pid);
+    return pids.length ? t("on_it_unbooked", { who, pids: pids.join(", ") }) : "";
+  });
+  return told.every(Boolean) ? told.join("\n") : "";
 }
 
 /** @param {HTMLElement} element @param {number | null} percent */
