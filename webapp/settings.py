@@ -176,4 +176,10 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        # A refusal is an answer, not an event: 409 and 422 are daily business here.
+        "django.request": {"level": "ERROR"},
+        # A name that is not ours gets its 400; the trace of it would tell nothing.
+        "django.security.DisallowedHost": {"handlers": [], "propagate": False},
+    },
 }

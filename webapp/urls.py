@@ -6,13 +6,14 @@ from django.urls import URLPattern, URLResolver, include, path
 # Also registers the converter "key".
 from reservations.api import urls as api
 from webapp import health
-from webapp.pages import bookings, live, timeline
+from webapp.pages import bookings, calendar_address, live, timeline
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", timeline.page, name="timeline"),
     path("live/", live.page, name="live"),
     path("bookings/", bookings.mine, name="bookings"),
     path("bookings/new/", bookings.new, name="book"),
+    path("bookings/calendar/", calendar_address.renew, name="calendar-address"),
     path("bookings/<key:booking_id>/", bookings.detail, name="booking"),
     path("bookings/<key:booking_id>/extend/", bookings.extend, name="booking-extend"),
     path("bookings/<key:booking_id>/release/", bookings.release, name="booking-release"),
