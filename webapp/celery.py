@@ -77,6 +77,7 @@ app.conf.update(
         "pulse": _every(PULSE_EVERY_S, "pulse"),
         "milestones": _every(5, "pass_milestones"),
         "ending notices": _every(10, "write_ending_notices"),
+        "kept bookings": _every(15, "keep_free_bookings"),
         "notices": _every(2, "deliver_notices"),
         "silent hosts": _every(10, "flag_silent_hosts"),
         "lost devices": _every(60, "rebind_lost_devices"),

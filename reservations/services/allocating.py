@@ -111,7 +111,7 @@ def tell(
         before=before,
         after=snapshot(booking),
     )
-    if actor.user is None or actor.user.pk != booking.owner_id:
+    if actor.person is None or actor.person.pk != booking.owner_id:
         notices.tell(
             [booking.owner_id],
             verb,

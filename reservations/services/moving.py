@@ -76,7 +76,7 @@ def move(
         raise
 
 
-def extend(
+def extend(  # noqa: PLR0913 -- all of them by name
     booking_id: int,
     *,
     actor: Actor,
@@ -84,6 +84,7 @@ def extend(
     duration: timedelta | None = None,
     end: datetime | None = None,
     once: Once | None = None,
+    why: str = "",
 ) -> Booking:
     """A later end: ``end``, or ``duration`` after the present one, rounded up to the grid.
 
@@ -103,7 +104,7 @@ def extend(
         wanted[:] = [new_end]
         devices = locks.devices_by_key(one.device_id for one in current_allocations(booking))
         _shift(booking, devices, Period(booking.start, new_end), rules=rules, now=now)
-        allocating.tell(booking, "extended", actor=actor, now=now, before=before)
+        allocating.tell(booking, "extended", actor=actor, now=now, before=before, why=why)
         return booking
 
     try:

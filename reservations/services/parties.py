@@ -30,8 +30,8 @@ def parties_of(wish: Wish, actor: Actor) -> Parties:
 
 
 def _owner(wish: Wish, actor: Actor) -> User:
-    if actor.user is not None and wish.owner in {None, actor.user.username}:
-        return actor.user
+    if actor.person is not None and wish.owner in {None, actor.person.username}:
+        return actor.person
     if not actor.may_operate:
         raise Forbidden("Only operators book for somebody else.")
     owner = User.objects.filter(username=wish.owner or "").first()

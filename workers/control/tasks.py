@@ -10,6 +10,7 @@ from reservations import clock
 from reservations.notify.browser import BrowserChannel
 from reservations.services import (
     ending_notices,
+    keeping,
     milestones,
     notices,
     pulses,
@@ -27,6 +28,11 @@ def pulse() -> None:
 @shared_task(name="berth.control.pass_milestones")
 def pass_milestones() -> None:
     milestones.pass_milestones(now=clock.now())
+
+
+@shared_task(name="berth.control.keep_free_bookings")
+def keep_free_bookings() -> None:
+    keeping.keep_free_bookings(now=clock.now())
 
 
 @shared_task(name="berth.control.write_ending_notices")
