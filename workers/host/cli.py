@@ -1,4 +1,4 @@
-"""``berth-host run`` and ``berth-host status``; also ``python -m workers.host``."""
+"""``berth-host run``, ``status`` and ``doctor``; also ``python -m workers.host``."""
 
 import argparse
 import logging
@@ -11,6 +11,7 @@ import msgspec
 
 from workers.host import clock, config, status
 from workers.host.agent import Agent
+from workers.host.doctor import reader, report
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,14 @@ def show(options: argparse.Namespace) -> int:
     return 0 if running and not found.health else 1
 
 
+def examine(options: argparse.Namespace) -> int:
+    """0, 1 or 2 as `report` says."""
+    findings = report.examine(reader.read(os.environ))
+    words = report.in_json(findings) if options.json else report.in_words(findings)
+    sys.stdout.write(words + "\n")
+    return report.exit_status(findings)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="berth-host", description="Berth on a GPU host.")
     commands = parser.add_subparsers(required=True)
@@ -82,4 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--json", action="store_true")
     one.add_argument("--state-dir", help="[$BERTH_STATE_DIR]")
     one.set_defaults(run=show)
+    one = commands.add_parser("doctor", help="whether this host can enforce, and what to put right")
+    one.add_argument("--json", action="store_true")
+    one.set_defaults(run=examine)
     return parser
