@@ -142,3 +142,39 @@ def test_the_now_line_moves_with_the_clock(timeline, people, devices):
     alice.page.clock.run_for(120_000)
 
     expect(label).not_to_have_text(before or "")
+
+
+def test_without_a_chosen_day_the_axis_stays_three_hours_behind_now(timeline, people, devices):
+    now = clock.now()
+    alice = timeline(people["alice"], day="today", before=lambda page: page.clock.install(time=now))
+    line = alice.page.locator(".tl-now")
+    label = alice.page.locator(".tl-now-label")
+
+    def hours_before_now():
+        return float(line.evaluate("one => parseFloat(one.style.left)")) * 24 / 100
+
+    assert 3 <= hours_before_now() < 4
+    before = label.text_content()
+    alice.page.clock.fast_forward("02:00:00")
+    expect(label).not_to_have_text(before or "")
+    assert 3 <= hours_before_now() < 4
+
+    alice.page.locator("#later").click()
+    expect(line).to_be_hidden()
+    alice.page.locator("#today").click()
+    expect(line).to_be_visible()
+    assert 3 <= hours_before_now() < 4
+
+
+def test_a_day_is_typed_as_it_is_shown(timeline, people, devices):
+    alice = timeline(people["alice"])
+    field, head = alice.page.locator("#day"), alice.page.locator(".tl-labels b")
+
+    field.fill("2027-03-28")
+    field.press("Enter")
+    expect(head).to_have_text(["Sun 28 Mar"])
+    field.fill("31.3.")
+    field.press("Enter")
+    expect(field).to_have_value("2027-03-28")
+    alice.page.locator(".day-field .pick").fill("2027-03-30")
+    expect(head).to_have_text(["Tue 30 Mar"])

@@ -127,6 +127,7 @@ def test_the_live_page_shows_what_hosts_measure(visit, people, devices, quiet_re
     assert livestore.publish([changed], now=clock.now()), "the page says that it is looked at"
 
     expect(card.locator('[data-part="chip"]')).to_have_text("Someone else")
+    expect(card.locator('[data-part="says"]')).to_have_text("bob uses it unbooked (pid 7)")
     expect(card.locator('[data-part="who"]')).to_contain_text("You · until")
     expect(card.locator('[data-part="use-text"]')).to_have_text("93 %")
     expect(card.locator('[data-part="memory-text"]')).to_have_text("57 / 80 GB")

@@ -127,10 +127,10 @@ def test_the_story_is_told_with_times_and_latencies(signed_in):
 
     html = signed_in(alice).get(f"/bookings/{booking.pk}/").content.decode()
     assert "A100 · 0 (sim-a) opened for alice." in html
-    assert "12 ms after the edge of the slot" in html
+    assert "12 ms after the start" in html
     assert "Mon 1 Mar 12:00:09" in html
     assert "SIGTERM, pid 4711" in html
-    assert "2.5 s after the edge of the slot" in html
+    assert "2.5 s after the end" in html
     assert "something_new" in html
 
 

@@ -123,6 +123,10 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "ended": noop("The slot ended."),
             "opened": noop("%(where)s opened for %(person)s."),
             "delayed": noop("%(where)s is not open yet: somebody else is still on it."),
+            "early_signalled": noop(
+                "%(person)s's processes on %(where)s were told that the end is near "
+                "(SIGUSR1, pid %(pids)s)."
+            ),
             "closed": noop("%(where)s closed."),
             "warned": noop("%(person)s was warned."),
             "intruder": noop("%(person)s used %(where)s without a booking (pid %(pids)s)."),
@@ -157,12 +161,18 @@ _TONES: dict[str, Tone] = {
     "grant_vanished": "warn",
 }
 
+# What is due when the slot begins; all else that has a latency is due when it ends.
+_AT_START = {"opened", "delayed"}
+
 
 def _latency(entry: AuditEntry) -> str:
-    """How long after the edge of the slot it happened: the proof that it happened in time."""
+    """How long after the slot's start or end it happened: the proof that it happened in time."""
     seconds = (entry.after or {}).get("latency_s")
     if not isinstance(seconds, int | float):
         return ""
+    at_start = entry.verb in _AT_START
     if seconds < 1:
-        return _("%(count)d ms after the edge of the slot") % {"count": round(seconds * 1000)}
-    return _("%(count).1f s after the edge of the slot") % {"count": seconds}
+        text = _("%(count)d ms after the start") if at_start else _("%(count)d ms after the end")
+        return text % {"count": round(seconds * 1000)}
+    text = _("%(count).1f s after the start") if at_start else _("%(count).1f s after the end")
+    return text % {"count": seconds}

@@ -57,7 +57,7 @@ def strings() -> dict[str, str]:
         "chip_lost": _("Lost"),
         "chip_needs_attention": _("Needs attention"),
         "until": _("{who} · until {until}"),
-        "on_it_unbooked": _("{who} is on it without a booking (pid {pids})"),
+        "on_it_unbooked": _("{who} uses it unbooked (pid {pids})"),
         "idle_for": _("Idle {duration}"),
         "simulated": _("simulated"),
         "write_time": _("Write it like this: {example}"),
