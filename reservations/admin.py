@@ -32,6 +32,9 @@ from reservations.models import (
 from reservations.services import hosts, people
 from reservations.services.actors import Actor
 
+admin.site.site_header = admin.site.site_title = "Berth"
+admin.site.index_title = "Manage"
+
 
 def actor_of(request: HttpRequest) -> Actor:
     if not isinstance(request.user, User):

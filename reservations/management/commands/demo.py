@@ -55,8 +55,14 @@ STORIES: Final = (
     Story("bob", "sim-a", (1, 2), 4, 6, "overnight run"),
     Story("alice", "sim-a", (0,), 20, 4, "ablation"),
     Story("carol", "sim-a", (3,), 6, 3, "course: lab session"),
+    Story("carol", "sim-a", (3,), 11, 5, "course: exercises"),
+    Story("alice", "sim-a", (1, 2), 12, 5, "final model, two seeds"),
     Story("alice", "sim-b", (0,), 5, 3, "data preparation"),
-    Story(OPERATOR, "sim-b", (3,), 26, 2, "replace a fan", kind="maintenance"),
+    Story("carol", "sim-b", (1,), 6, 4, "render figures"),
+    Story("alice", "sim-b", (2,), 3, 6, "distillation"),
+    Story("bob", "sim-b", (3,), 2, 7, "checkpoints of sweep 2"),
+    Story("bob", "sim-b", (0, 1), 12, 6, "sweep 4"),
+    Story(OPERATOR, "sim-b", (3,), 14, 2, "replace a fan", kind="maintenance"),
 )
 
 
