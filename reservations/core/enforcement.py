@@ -24,6 +24,7 @@ class HostGrant(Shape, frozen=True, kw_only=True):
     unix_name: str
     start: datetime
     end: datetime
+    early_signal: bool = False
 
     @property
     def period(self) -> Period:
@@ -153,13 +154,22 @@ class Kill(Shape, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
 
 
+class EarlySignal(Shape, frozen=True, kw_only=True):
+    """SIGUSR1 to the topmost holders of a person, whose right to the device ends soon."""
+
+    device: str
+    uid: int
+    pids: tuple[int, ...]
+    facts: tuple[Fact, ...] = ()
+
+
 class Tell(Shape, frozen=True, kw_only=True):
     """Only report; a `warned` fact is also a message to the person."""
 
     facts: tuple[Fact, ...]
 
 
-Action = SetGate | RestoreGate | Terminate | Kill | Tell
+Action = SetGate | RestoreGate | EarlySignal | Terminate | Kill | Tell
 
 RungKind = Literal["overrun", "intruder", "walk_up"]
 

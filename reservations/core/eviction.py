@@ -4,7 +4,7 @@ A step is only taken on what was seen in this look; a signal is only sent once t
 closed to the person. The rung says how far it went, so that a restart goes on from there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -275,17 +275,23 @@ def _unadopted(case: Case, rung: Rung) -> tuple[Holder, ...]:
 
 
 def _topmost(case: Case, rung: Rung) -> tuple[int, ...]:
+    return topmost(_unadopted(case, rung), signalled=rung.signalled)
+
+
+def topmost(holders: Sequence[Holder], *, signalled: Iterable[int] = ()) -> tuple[int, ...]:
     """Holders that have no holder above them, and were not signalled, nor anybody above them.
 
-    SIGTERM to a worker would end its parent before that has saved its work.
+    A signal to a worker would end its parent before that has saved its work.
     """
-    holders = _unadopted(case, rung)
-    held = {holder.pid for holder in holders} | set(rung.signalled)
+    told = set(signalled)
+    held = {holder.pid for holder in holders} | told
     return tuple(
         sorted(
-            holder.pid
-            for holder in holders
-            if holder.pid not in rung.signalled and held.isdisjoint(holder.ancestors)
+            {
+                holder.pid
+                for holder in holders
+                if holder.pid not in told and held.isdisjoint(holder.ancestors)
+            }
         )
     )
 

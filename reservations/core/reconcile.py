@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from reservations.core import eviction
+from reservations.core import early, eviction
 from reservations.core.enforcement import (
     Action,
     Decision,
@@ -94,9 +94,10 @@ def plan_actions(
     farewells = [action for device in devices for action in _farewells(device)]
     restored, ladder = _restore_gates(ladder, settings)
     gated, ladder = _move_gates(world, ladder, devices)
+    signalled, ladder = _signal_early(world, ladder, devices)
     evicted, ladder = _move_people(world, ladder, devices)
     return Decision(
-        actions=(*farewells, *restored, *gated, *evicted),
+        actions=(*farewells, *restored, *gated, *signalled, *evicted),
         ladder=ladder,
         look_again=any(isinstance(action, SetGate) for action in gated),
     )
@@ -107,6 +108,7 @@ def next_edge(
 ) -> datetime | None:
     """The first instant after ``now`` at which the answer may change by time alone."""
     edges = [edge for grant in grants for edge in (grant.start, grant.end)]
+    edges += [early.due_at(grant) for grant in grants if grant.early_signal]
     if settings.unbooked_use == "allow":
         edges += [grant.start - eviction.WALK_UP_NOTICE for grant in grants]
     for rung in ladder.rungs:
@@ -214,6 +216,39 @@ def _closes_nothing(action: Action, observed: Observed) -> bool:
         return True
     gate = observed[action.device].gate
     return gate is not None and gate.uids <= action.uids and gate.group_open <= action.group_open
+
+
+def _signal_early(
+    world: _World, ladder: Ladder, devices: Sequence[_Device]
+) -> tuple[list[Action], Ladder]:
+    """Once for each end; what could not be seen when it was due is made up for until the end."""
+    due = early.due(world.grants, now=world.now)
+    told = world.ladder.told & {early.fact(grant).id for grant in due}
+    cases = [
+        early.Case(grant, holders)
+        for device in devices
+        for grant in due
+        if early.fact(grant).id not in told and (holders := _asked_for(world, device, grant))
+    ]
+    told |= {early.fact(case.grant).id for case in cases}
+    return [*early.signals(cases)], msgspec.structs.replace(ladder, told=ladder.told | told)
+
+
+def _asked_for(world: _World, device: _Device, grant: HostGrant) -> tuple[Holder, ...]:
+    """Those whom the early signal of a grant is for; nobody where anything is in doubt."""
+    due = device.rights
+    if world.settings.mode != "enforce" or not world.plan.may_stop:
+        return ()
+    if grant.device != due.device or grant.uid not in due.uids:
+        return ()
+    return tuple(
+        holder
+        for holder in device.state.holders or ()
+        if early.was_there(holder, grant)
+        and holder.uses
+        and holder.protected is None
+        and world.spared.isdisjoint((holder.uid, *holder.uids))
+    )
 
 
 def _move_people(

@@ -212,6 +212,7 @@ class SamplesAnswer(Shape, frozen=True, kw_only=True):
 ReportKind = Literal[
     "opened",  # the gate opened for the grant's person
     "delayed",  # the grant has begun, but somebody foreign is still on the device
+    "early_signalled",  # SIGUSR1 was sent before the end, as the booking had asked
     "closed",  # the gate closed at the grant's end
     "warned",  # the person was told that the grant ends soon, or that they have none
     "intruder",  # somebody without a grant uses the device

@@ -42,6 +42,7 @@ def grant(
     *,
     booking: int | None = None,
     device: str = GPU,
+    early_signal: bool = False,
 ) -> HostGrant:
     """One hour unless said otherwise; a booking of their own."""
     return HostGrant(
@@ -51,6 +52,7 @@ def grant(
         unix_name=f"u{uid}",
         start=start,
         end=end or start + timedelta(hours=1),
+        early_signal=early_signal,
     )
 
 

@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from reservations.core.enforcement import (
     Action,
     Decision,
+    EarlySignal,
     GateState,
     HostGrant,
     Kill,
@@ -47,7 +48,7 @@ people = st.sampled_from(PEOPLE)
 
 def moves(decision: Decision) -> list[Action]:
     """The actions that change the host."""
-    return [a for a in decision.actions if isinstance(a, (SetGate, Terminate, Kill))]
+    return [a for a in decision.actions if isinstance(a, (SetGate, EarlySignal, Terminate, Kill))]
 
 
 class AgentMachine(RuleBasedStateMachine):
@@ -76,13 +77,25 @@ class AgentMachine(RuleBasedStateMachine):
         self.exempt = self.stage.run(EXEMPT, at(hours=-9), device="GPU-b")
         self.look()
 
-    @rule(device=devices, who=st.sets(people, min_size=1, max_size=2), slots=st.integers(1, 4))
-    def book(self, device: str, who: set[int], slots: int) -> None:
+    @rule(
+        device=devices,
+        who=st.sets(people, min_size=1, max_size=2),
+        slots=st.integers(1, 4),
+        early=st.booleans(),
+    )
+    def book(self, device: str, who: set[int], slots: int, early: bool) -> None:
         """The next free slot on the device, back to back with the last one."""
         self.bookings += 1
         start = max([self.now, *(g.end for g in self.stage.grants if g.device == device)])
         self.stage.grants += [
-            grant(uid, start, start + SLOT * slots, booking=self.bookings, device=device)
+            grant(
+                uid,
+                start,
+                start + SLOT * slots,
+                booking=self.bookings,
+                device=device,
+                early_signal=early,
+            )
             for uid in sorted(who)
         ]
         self.look()
@@ -110,6 +123,12 @@ class AgentMachine(RuleBasedStateMachine):
         gate = self.stage.gates[device]
         if by_force or (gate is not None and (gate.group_open or uid in gate.uids)):
             self.stage.run(uid, self.now, device=device, obeys=obeys, mortal=mortal > 0)
+
+    @rule(device=devices, uid=people)
+    def begin_a_long_one(self, device: str, uid: int) -> None:
+        """Somebody who has asked for the early signal, and is there when it is due."""
+        self.book(device, {uid}, 11, early=True)
+        self.run_job(device, uid, obeys=True, mortal=1, by_force=False)
 
     @rule(device=devices, uid=people)
     def leave(self, device: str, uid: int) -> None:
@@ -181,6 +200,8 @@ class AgentMachine(RuleBasedStateMachine):
             if isinstance(action, SetGate):
                 assert not signalled
                 self.check_opening(action, processes)
+            if isinstance(action, EarlySignal):
+                self.check_early(action, by_pid)
             if not isinstance(action, (Terminate, Kill)):
                 continue
             signalled = True
@@ -193,6 +214,20 @@ class AgentMachine(RuleBasedStateMachine):
             assert gate is not None
             assert not gate.group_open
             assert action.uid not in gate.uids
+
+    def check_early(self, action: EarlySignal, by_pid: dict[int, Process]) -> None:
+        """Only for somebody who has the device and asked, and is told of each end once."""
+        named = [by_pid[pid] for pid in action.pids]
+        assert all(p.protected is None and p.uid == action.uid for p in named)
+        asked = [
+            g
+            for g in self.stage.grants
+            if g.early_signal and (g.device, g.uid) == (action.device, action.uid)
+        ]
+        assert any(g.end - timedelta(minutes=10) <= self.now < g.end for g in asked)
+        assert (action.device, action.uid) in {(g.device, g.uid) for g in self.running()}
+        told = [fact.id for fact in self.stage.facts]
+        assert all(fact.id not in told for fact in action.facts)
 
     @invariant()
     def only_those_with_a_right_may_open(self) -> None:

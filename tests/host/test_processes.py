@@ -70,6 +70,15 @@ def test_terminate_ends_one_that_obeys_and_kill_one_that_does_not(processes: Pro
         assert rude.reap() == signal.SIGKILL
 
 
+def test_an_early_signal_is_sigusr1(processes: Processes) -> None:
+    with child(ALICE, obedient) as one:
+        assert processes.signal_early([one.pid]) == ()
+        processes.look(one.pid)
+
+        assert processes.signal_early([one.pid]) == (one.pid,)
+        assert one.reap() == signal.SIGUSR1
+
+
 def test_a_stopped_process_hears_sigterm(processes: Processes) -> None:
     with child(ALICE, obedient) as one:
         os.kill(one.pid, signal.SIGSTOP)

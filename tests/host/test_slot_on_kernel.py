@@ -244,6 +244,35 @@ def test_a_restarted_agent_takes_no_access_away_and_goes_on_counting(bench: Benc
     bench.processes.close()
 
 
+def test_a_job_that_asked_for_it_hears_sigusr1_once_and_is_stopped_at_its_end(bench: Bench) -> None:
+    bench.grants = [grant(ALICE, early_signal=True)]
+    bench.tick(at(-60))
+    bench.tick(at(0))
+    heard, writing = os.pipe()
+
+    def saves(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: os.write(writing, b"saved "))
+        job(bench.node)(ready)
+
+    with child(ALICE, saves) as train, child(ALICE, idle) as shell:
+        os.close(writing)
+        bench.listed = [train.pid]
+        assert bench.tick(at(minutes=49, seconds=57)) == []
+
+        assert bench.tick(at(minutes=50)) == ["early_signalled"]
+        assert os.read(heard, 100) == b"saved "
+        assert bench.tick(at(minutes=50)) == []
+        bench = again(bench, bench.ladder)
+        assert bench.tick(at(minutes=50)) == []
+
+        assert bench.tick(at(hours=1)) == ["closed", "overrun", "signalled"]
+        assert train.reap() == signal.SIGTERM
+        assert not shell.ended()
+    with os.fdopen(heard, "rb") as rest:
+        assert rest.read() == b""
+    bench.processes.close()
+
+
 def again(old: Bench, ladder: Ladder) -> Bench:
     """A new agent on the same host, with the ladder from disk."""
     old.processes.close()

@@ -7,6 +7,7 @@ from datetime import datetime
 from reservations.core.enforcement import (
     Action,
     Decision,
+    EarlySignal,
     Fact,
     Kill,
     Ladder,
@@ -58,6 +59,8 @@ class Hands:
                 gate.set(action.device, action.uids, group_open=action.group_open)
             case RestoreGate():
                 gate.restore(action.device)
+            case EarlySignal():
+                self._processes.signal_early(action.pids)
             case Terminate():
                 self._processes.terminate(action.pids)
             case Kill():

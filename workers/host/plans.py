@@ -311,4 +311,5 @@ def _host_grants(stored: StoredPlan) -> Iterable[HostGrant]:
                 unix_name=grant.unix_name,
                 start=grant.start,
                 end=grant.end,
+                early_signal=grant.early_signal,
             )

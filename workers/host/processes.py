@@ -130,6 +130,10 @@ class Processes:
             return None
         return facts
 
+    def signal_early(self, pids: Iterable[int]) -> tuple[int, ...]:
+        """SIGUSR1, which a job has asked for some time before its end. Returns whom it reached."""
+        return tuple(pid for pid in pids if self._send(pid, signal.SIGUSR1))
+
     def terminate(self, pids: Iterable[int]) -> tuple[int, ...]:
         """SIGTERM, and SIGCONT so that a stopped process hears it. Returns whom it reached."""
         return tuple(pid for pid in pids if self._send(pid, signal.SIGTERM, signal.SIGCONT))
