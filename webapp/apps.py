@@ -3,3 +3,7 @@ from django.apps import AppConfig
 
 class WebappConfig(AppConfig):
     name = "webapp"
+
+    def ready(self) -> None:
+        """Register the checks of the settings."""
+        from webapp import checks  # noqa: F401 -- registered once the settings are there

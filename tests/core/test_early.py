@@ -128,8 +128,15 @@ def test_somebody_else_who_follows_changes_nothing():
 
 def test_a_grant_shorter_than_ten_minutes_has_no_such_instant():
     stage = staged(asking(end=at(minutes=9)))
-    stage.run(ALICE, at(1))
+    stage.run(ALICE, at(minutes=-5))
     stage.ticks(every(30, at(1), at(minutes=8)))
+    assert sent(stage) == []
+
+
+def test_a_grant_that_is_disputed_stops_nobody_early():
+    stage = staged(grant(BOB, at(hours=-1), at(hours=2)), asking())
+    stage.run(ALICE, at(60))
+    stage.tick(DUE)
     assert sent(stage) == []
 
 
