@@ -42,6 +42,9 @@ def check_channel_layers(**_: object) -> list[checks.CheckMessage]:
             id="webapp.E003",
         )
         for name, layer in settings.CHANNEL_LAYERS.items()
-        if layer["BACKEND"].startswith("channels_redis.")
-        and not layer["BACKEND"].startswith(_PUBSUB)
+        if _is_deaf(str(layer["BACKEND"]))
     ]
+
+
+def _is_deaf(backend: str) -> bool:
+    return backend.startswith("channels_redis.") and not backend.startswith(_PUBSUB)
