@@ -153,6 +153,8 @@ export class BookDialog {
       this.verdict.replaceChildren(...this.missing());
       return;
     }
+    // This very wish was sent and has no answer yet: if it was booked, it would stand in its own way.
+    if (this.attempt?.wish === this.wish(draft)) return;
     this.running = new AbortController();
     try {
       const { signal } = this.running;
@@ -204,15 +206,17 @@ export class BookDialog {
     };
   }
 
+  /** What makes two submits the same. @param {Draft} draft */
+  wish(draft) {
+    const from = this.startsNow || draft.from;
+    return JSON.stringify([draft.devices, from, draft.to, this.purpose.value]);
+  }
+
   async book() {
     const draft = this.draft();
     if (!draft || this.submit.getAttribute("aria-busy") === "true") return;
-    const wish = JSON.stringify([
-      draft.devices,
-      this.startsNow || draft.from,
-      draft.to,
-      this.purpose.value,
-    ]);
+    this.running?.abort();
+    const wish = this.wish(draft);
     if (this.attempt?.wish !== wish) this.attempt = { wish, body: this.body(draft), key: newKey() };
     this.submit.setAttribute("aria-busy", "true");
     this.events.onDraft(draft, true);
