@@ -38,6 +38,7 @@ def strings() -> dict[str, str]:
         "dismiss": _("Dismiss"),
         "no_free_slot": _("No free slot was found in the days that can be booked."),
         "nothing_booked": _("Nothing booked here. Drag on a row, or use “Next free slot”."),
+        "nothing_was_booked": _("Nothing was booked here."),
         "filtered_empty": _("No device fits these filters."),
         "no_devices": _("No devices have been added yet. Ask an administrator."),
         "all_hosts": _("All hosts"),

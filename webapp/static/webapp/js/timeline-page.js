@@ -83,7 +83,7 @@ function draw() {
 
 /** @param {number} hosts */
 function emptyText(hosts) {
-  if (hosts > 0) return t("nothing_booked");
+  if (hosts > 0) return axisOfView().end > now() ? t("nothing_booked") : t("nothing_was_booked");
   return view.hasDevices() ? t("filtered_empty") : t("no_devices");
 }
 
@@ -109,7 +109,8 @@ attachKeys(timeline, snapStep, outcomes);
 
 find("#book-open", HTMLElement).addEventListener("click", () => {
   const today = dayOf(now(), words.zone) === view.day;
-  const from = today ? now() : axisOfView().start + 9 * HOUR;
+  const morning = axisOfView().start + 9 * HOUR;
+  const from = today || morning < now() ? now() : morning;
   dialog.open({ devices: [], from, to: snapUp(from + DEFAULT_MS, snapStep) }, view.all);
 });
 
