@@ -29,7 +29,7 @@ from reservations.models import (
     Token,
     User,
 )
-from reservations.services import hosts, people
+from reservations.services import hosts, people, records
 from reservations.services.actors import Actor
 
 admin.site.site_header = admin.site.site_title = "Berth"
@@ -78,6 +78,21 @@ class Editable(OperatorsMixin, _ModelAdmin):
     """A form is enough."""
 
 
+class Recorded(Editable):
+    """A form is enough, and the trail tells what it changed."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        records.save(obj, actor=actor_of(request), now=clock.now())
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        records.delete(obj, actor=actor_of(request), now=clock.now())
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        with transaction.atomic():
+            for obj in queryset:
+                self.delete_model(request, obj)
+
+
 class ByService(OperatorsMixin, _ModelAdmin):
     """Saves through services; what they refuse is shown above the form, and nothing is saved."""
 
@@ -124,7 +139,7 @@ class HostAdmin(ByService):
             messages.warning(request, f"Token of {obj.name}, not shown again: {token}")
         else:
             hosts.set_mode(obj, mode=obj.mode, settings=obj.settings, actor=actor, now=now)
-        Host.objects.filter(pk=obj.pk).update(labels=obj.labels)
+        hosts.set_labels(obj, obj.labels, actor=actor, now=now)
 
 
 @admin.register(Device)
@@ -177,7 +192,11 @@ class PersonAdmin(ByService, _UserAdmin):
             transaction.on_commit(
                 lambda: people.deactivate_user(obj.pk, actor=actor, now=clock.now())
             )
+        is_operator = obj.is_operator
+        if "is_operator" in form.changed_data:
+            obj.is_operator = not is_operator
         super().save_model(request, obj, form, change)
+        people.set_operator(obj, is_operator=is_operator, actor=actor_of(request), now=clock.now())
 
 
 class Memberships(OperatorsMixin, _Inline):
@@ -193,7 +212,7 @@ class TeamAdmin(Editable):
 
 
 @admin.register(Account)
-class AccountAdmin(Editable):
+class AccountAdmin(Recorded):
     list_display = ("user", "host", "unix_name", "expected_uid")
     list_filter = ("host",)
     search_fields = ("user__username", "unix_name")
@@ -201,7 +220,7 @@ class AccountAdmin(Editable):
 
 
 @admin.register(Rule)
-class RuleAdmin(Editable):
+class RuleAdmin(Recorded):
     list_display = ("name", "kind", "limit", "scope", "action", "valid_from", "valid_to")
 
     def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:

@@ -86,6 +86,18 @@ def set_mode(
     return current
 
 
+def set_labels(host: Host, labels: Mapping[str, Any], *, actor: Actor, now: datetime) -> None:
+    """What people may choose the host by."""
+    with transaction.atomic():
+        current = Host.objects.select_for_update(no_key=True).get(pk=host.pk)
+        before, after = {"labels": current.labels}, {"labels": dict(labels)}
+        if before == after:
+            return
+        current.labels = after["labels"]
+        current.save(update_fields=["labels"])
+        audit.record("host_changed", actor=actor, now=now, host=host, before=before, after=after)
+
+
 def enable_devices(
     host: Host, uuids: Iterable[str] | None, *, actor: Actor, now: datetime
 ) -> list[Device]:

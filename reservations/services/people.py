@@ -1,6 +1,8 @@
-"""What happens to somebody's bookings when they leave."""
+"""Who may operate the site, and what happens to somebody's bookings when they leave."""
 
 from datetime import datetime
+
+from django.db import transaction
 
 from reservations.core.errors import Forbidden
 from reservations.models import Booking, User
@@ -30,3 +32,22 @@ def deactivate_user(user_id: int, *, actor: Actor, now: datetime, why: str = "")
         return user
 
     return writes.run(work, now=now)
+
+
+def set_operator(user: User, *, is_operator: bool, actor: Actor, now: datetime) -> None:
+    """Give or take an operator's rights.
+
+    Raises:
+        Forbidden
+    """
+    if not actor.may_operate:
+        raise Forbidden("Only operators say who is one.")
+    with transaction.atomic():
+        current = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        user.is_operator = is_operator
+        if current.is_operator == is_operator:
+            return
+        current.is_operator = is_operator
+        current.save(update_fields=["is_operator"])
+        after = {"user": current.username, "is_operator": is_operator}
+        audit.record("operator_changed", actor=actor, now=now, after=after)

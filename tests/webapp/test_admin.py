@@ -5,7 +5,7 @@ from django.contrib import admin
 from django.urls import reverse
 
 from reservations import clock
-from reservations.models import AuditEntry, Booking, Device, Host, Rule, User
+from reservations.models import Account, AuditEntry, Booking, Device, Host, Rule, User
 from reservations.services import hosts
 from tests import build
 from tests.hosts import HOUR, registered, report
@@ -122,3 +122,74 @@ def test_a_rule_that_cannot_be_obeyed_is_not_saved(operator):
     answer = operator.post(address(Rule, "add"), fields, follow=True)
     assert "unknown kind" in answer.content.decode()
     assert not Rule.objects.filter(name="odd").exists()
+
+
+def trail():
+    """What the operator did by form: the verb, and what it was before and after."""
+    entries = AuditEntry.objects.filter(actor__username="admin").order_by("id")
+    return [(one.verb, one.before, one.after) for one in entries]
+
+
+def test_a_rule_leaves_its_making_changing_and_going_in_the_trail(operator):
+    fields = {"name": "short", "kind": "max_length", "limit": 4, "match": "{}",
+              "scope": "user", "action": "deny"}  # fmt: skip
+    operator.post(address(Rule, "add"), fields)
+    rule = Rule.objects.get(name="short")
+    operator.post(address(Rule, "change", rule.pk), {**fields, "limit": 8})
+    operator.post(address(Rule, "change", rule.pk), {**fields, "limit": 8})
+    operator.post(address(Rule, "delete", rule.pk), {"post": "yes"})
+    limits = [
+        (verb, before and before["limit"], after and after["limit"])
+        for verb, before, after in trail()
+    ]
+    assert limits == [
+        ("rule_added", None, 4),
+        ("rule_changed", 4, 8),
+        ("rule_removed", 8, None),
+    ]
+    assert not Rule.objects.filter(name="short").exists()
+
+
+def test_an_account_is_in_the_trail_and_its_hosts_are_nudged(operator, monkeypatch):
+    nudged = []
+    monkeypatch.setattr("reservations.announce.nudge", lambda names: nudged.append(set(names)))
+    host, _ = registered("gpu1")
+    registered("gpu2")
+    alice = build.user("alice")
+    fields = {"user": alice.pk, "host": host.pk, "unix_name": "alice", "expected_uid": 1001}
+    operator.post(address(Account, "add"), fields)
+    account = Account.objects.get()
+    operator.post(address(Account, "change", account.pk), {**fields, "host": ""})
+    chosen = {"action": "delete_selected", "_selected_action": [account.pk], "post": "yes"}
+    operator.post(address(Account), chosen)
+    here = {"user": "alice", "host": "gpu1", "unix_name": "alice", "expected_uid": 1001}
+    everywhere = {**here, "host": None}
+    assert trail() == [
+        ("account_added", None, here),
+        ("account_changed", here, everywhere),
+        ("account_removed", everywhere, None),
+    ]
+    assert nudged == [{"gpu1"}, {"gpu1", "gpu2"}, {"gpu1", "gpu2"}]
+    assert not Account.objects.exists()
+
+
+def test_labels_of_a_host_are_in_the_trail(operator):
+    host, _ = registered("gpu1")
+    fields = {"mode": "enforce", "settings": "{}", "labels": '{"room": "2"}'}
+    for _ in range(2):
+        operator.post(address(Host, "change", host.pk), fields)
+    labels = [entry for entry in trail() if "labels" in entry[2]]
+    assert labels == [("host_changed", {"labels": {}}, {"labels": {"room": "2"}})]
+
+
+def test_who_becomes_an_operator_is_in_the_trail(operator):
+    alice = build.user("alice")
+    fields = {"username": "alice", "kind": "person", "is_active": "on"}
+    for rights in ({"is_operator": "on"}, {"is_operator": "on"}, {}):
+        operator.post(address(User, "change", alice.pk), {**fields, **rights})
+        alice.refresh_from_db()
+        assert alice.is_operator is bool(rights)
+    assert trail() == [
+        ("operator_changed", None, {"user": "alice", "is_operator": True}),
+        ("operator_changed", None, {"user": "alice", "is_operator": False}),
+    ]
