@@ -18,6 +18,7 @@ from reservations import clock
 from reservations.core.period import Period
 from reservations.selectors import calendar
 from reservations.selectors.visible import Viewer
+from reservations.services.actors import BERTH
 from reservations.services.tokens import issue_token
 
 _BARE = """
@@ -63,7 +64,7 @@ def measure(site: Site) -> Iterator[Figure]:
 
 
 def _client(user: fill.User) -> Client:
-    _, secret = issue_token(user, name="bench", scopes=["read"], now=clock.now())
+    _, secret = issue_token(user, name="bench", scopes=["read"], actor=BERTH, now=clock.now())
     return Client(SERVER_NAME="127.0.0.1", headers={"authorization": f"Bearer {secret}"})
 
 

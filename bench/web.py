@@ -15,6 +15,7 @@ from typing import Any
 from bench.site import ROOT
 from reservations import clock
 from reservations.models import User
+from reservations.services.actors import BERTH
 from reservations.services.tokens import issue_token
 from tests import servers
 
@@ -52,7 +53,7 @@ class Caller:
 
 
 def token(user: User) -> str:
-    return issue_token(user, name="bench", scopes=["book"], now=clock.now())[1]
+    return issue_token(user, name="bench", scopes=["book"], actor=BERTH, now=clock.now())[1]
 
 
 @contextlib.contextmanager

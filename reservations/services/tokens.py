@@ -6,8 +6,13 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
+from django.db import transaction
+
 from reservations.core.errors import Invalid
 from reservations.models import Token, User
+from reservations.selectors.visible import instant
+from reservations.services import audit
+from reservations.services.actors import Actor
 
 PREFIX: Final = "berth_"
 SCOPES: Final = ("read", "book", "admin")
@@ -23,6 +28,7 @@ def issue_token(
     *,
     name: str,
     scopes: Iterable[str],
+    actor: Actor,
     now: datetime,
     expires_at: datetime | None = None,
 ) -> tuple[Token, str]:
@@ -37,20 +43,34 @@ def issue_token(
     if expires_at is not None and expires_at <= now:
         raise Invalid({"expires_at": ["The end must lie in the future."]})
     secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
-    token = Token.objects.create(
-        user=user,
-        name=name,
-        digest=digest(secret),
-        scopes=[scope for scope in SCOPES if scope in wanted],
-        created=now,
-        expires_at=expires_at,
-    )
+    with transaction.atomic():
+        token = Token.objects.create(
+            user=user,
+            name=name,
+            digest=digest(secret),
+            scopes=[scope for scope in SCOPES if scope in wanted],
+            created=now,
+            expires_at=expires_at,
+        )
+        _record("token_made", token, actor=actor, now=now)
     return token, secret
 
 
-def revoke_token(token: Token, *, now: datetime) -> None:
+def revoke_token(token: Token, *, actor: Actor, now: datetime) -> None:
     """From now on the token opens nothing. Repeating it changes nothing."""
-    Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
+    with transaction.atomic():
+        if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
+            _record("token_revoked", token, actor=actor, now=now)
+
+
+def _record(verb: str, token: Token, *, actor: Actor, now: datetime) -> None:
+    after = {
+        "user": token.user.username,
+        "name": token.name,
+        "scopes": token.scopes,
+        "expires_at": instant(token.expires_at) if token.expires_at else None,
+    }
+    audit.record(verb, actor=actor, now=now, after=after)
 
 
 def rotate_calendar_secret(user: User) -> str:

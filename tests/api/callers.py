@@ -9,6 +9,7 @@ from django.test import Client
 from reservations import clock
 from reservations.core.period import next_on_grid
 from reservations.models import User
+from reservations.services.actors import BERTH
 from reservations.services.tokens import issue_token
 
 
@@ -20,7 +21,9 @@ class Caller:
         self.client = Client(raise_request_exception=True)
         self.headers: dict[str, str] = {}
         if user is not None:
-            _, secret = issue_token(user, name="test", scopes=scopes.split(","), now=clock.now())
+            _, secret = issue_token(
+                user, name="test", scopes=scopes.split(","), actor=BERTH, now=clock.now()
+            )
             self.headers["Authorization"] = f"Bearer {secret}"
 
     def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Any:

@@ -82,7 +82,9 @@ def test_without_a_hosts_token_nothing_opens(method, name, gpu1):
 def test_a_persons_token_is_forbidden_even_an_operators(method, name, gpu1):
     from reservations.services.tokens import issue_token
 
-    _, secret = issue_token(build.operator(), name="t", scopes=["admin"], now=clock.now())
+    _, secret = issue_token(
+        build.operator(), name="t", scopes=["admin"], actor=BERTH, now=clock.now()
+    )
     is_problem(Agent(secret).send(method, name, b"{}"), 403, "forbidden")
 
 

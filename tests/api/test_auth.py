@@ -5,8 +5,9 @@ import pytest
 from django.test import Client
 
 from reservations import clock
-from reservations.models import Host, Token, User
+from reservations.models import AuditEntry, Host, Token, User
 from reservations.services import tokens
+from reservations.services.actors import BERTH
 from tests import build
 from tests.api.callers import Caller, is_problem, soon, text
 
@@ -21,7 +22,7 @@ def bearer(secret: str) -> Caller:
 
 def issue(user: User, **options: Any) -> tuple[Token, str]:
     return tokens.issue_token(
-        user, **{"name": "t", "scopes": ["book"], "now": clock.now(), **options}
+        user, **{"name": "t", "scopes": ["book"], "actor": BERTH, "now": clock.now(), **options}
     )
 
 
@@ -63,7 +64,10 @@ def test_only_the_digest_of_a_token_is_kept() -> None:
 def test_a_revoked_token_is_401() -> None:
     token, secret = issue(build.user())
     assert bearer(secret).get("me").status_code == 200
-    tokens.revoke_token(token, now=clock.now())
+    tokens.revoke_token(token, actor=build.actor(token.user), now=clock.now())
+    tokens.revoke_token(token, actor=BERTH, now=clock.now())
+    told = AuditEntry.objects.values_list("verb", "actor_label", "after__name")
+    assert list(told) == [("token_made", "berth", "t"), ("token_revoked", token.user.username, "t")]
     is_problem(bearer(secret).get("me"), 401, "not_authenticated")
 
 

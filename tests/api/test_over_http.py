@@ -9,6 +9,7 @@ import pytest
 
 from reservations import clock
 from reservations.models import User
+from reservations.services.actors import BERTH
 from reservations.services.tokens import issue_token
 from tests import build, web
 from tests.api.callers import soon, text
@@ -23,7 +24,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def post(address: str, user: User, chunks: list[bytes]) -> tuple[int, dict]:
-    _, secret = issue_token(user, name="t", scopes=["book"], now=clock.now())
+    _, secret = issue_token(user, name="t", scopes=["book"], actor=BERTH, now=clock.now())
     connection = http.client.HTTPConnection(address, timeout=30)
     connection.request(
         "POST",

@@ -15,6 +15,7 @@ import urllib3
 
 from reservations import clock
 from reservations.models import Allocation, Booking
+from reservations.services.actors import BERTH
 from reservations.services.tokens import issue_token
 from tests import build, web
 from tests.api.callers import soon, text
@@ -67,7 +68,8 @@ def ask(
 
 def tokens_of(*people: Any) -> list[str]:
     return [
-        issue_token(person, name="race", scopes=["book"], now=clock.now())[1] for person in people
+        issue_token(person, name="race", scopes=["book"], actor=BERTH, now=clock.now())[1]
+        for person in people
     ]
 
 

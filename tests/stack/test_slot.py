@@ -44,7 +44,7 @@ def verbs(booking, **facts):
 
 def post(site, person, path, body):
     """REST as a script calls it; the answer's JSON."""
-    _, token = issue_token(person, name="t", scopes=["book"], now=clock.now())
+    _, token = issue_token(person, name="t", scopes=["book"], actor=BERTH, now=clock.now())
     request = urllib.request.Request(
         f"{site.url}/api/v1/{path}",
         data=json.dumps(body).encode(),

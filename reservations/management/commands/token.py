@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from reservations import clock
 from reservations.core.errors import Invalid
 from reservations.models import User
+from reservations.services.actors import COMMAND_LINE
 from reservations.services.tokens import SCOPES, issue_token
 
 
@@ -33,6 +34,7 @@ class Command(BaseCommand):
                 person,
                 name=options["name"][:100],
                 scopes=[word.strip() for word in options["scopes"].split(",") if word.strip()],
+                actor=COMMAND_LINE,
                 now=now,
                 expires_at=None if days is None else now + timedelta(days=days),
             )
