@@ -267,7 +267,7 @@ def test_history_is_neither_moved_nor_deleted(alice, device) -> None:
         caller.patch(path, {"end": text(soon(3))}),
     ):
         is_problem(response, 409, "not_possible_now")
-    assert not AuditEntry.objects.filter(booking=booking.pk).exists()
+    assert not AuditEntry.objects.filter(booking=ended.pk).exists()
 
 
 def test_extend_takes_a_duration_or_an_end(alice, device) -> None:
