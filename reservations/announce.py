@@ -9,9 +9,10 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from celery import Celery
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 LIMIT_S = 0.5
 QUEUE_LENGTH = 2_000
 _NUDGE_EXPIRES_S = 60
+# One host is nudged at once, and then at most so often: a nudge stands for all that came before it.
+NUDGE_EVERY_S = 0.1
 
 Letter = Callable[[asyncio.Runner], None]
 
@@ -43,6 +46,9 @@ class Courier:
 
     def _start_anew(self) -> None:
         self._letters: deque[Letter] = deque(maxlen=QUEUE_LENGTH)
+        # By what they are about: when each is due, and when the last one went out.
+        self._hints: dict[str, tuple[float, Letter]] = {}
+        self._hinted: dict[str, float] = {}
         self._posted = threading.Condition()
         self._thread: threading.Thread | None = None
         self._delivering = False
@@ -51,16 +57,28 @@ class Courier:
         """Returns at once, whatever state Redis is in."""
         with self._posted:
             self._letters.append(letter)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._deliver, name="announce", daemon=True)
-                self._thread.start()
-            self._posted.notify_all()
+            self._wake()
+
+    def hint(self, about: str, letter: Letter, *, every_s: float) -> None:
+        """Like ``post``, for letters that stand for each other: one that waits is enough."""
+        with self._posted:
+            if about in self._hints:
+                return
+            due = max(time.monotonic(), self._hinted.get(about, 0.0) + every_s)
+            self._hints[about] = (due, letter)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._deliver, name="announce", daemon=True)
+            self._thread.start()
+        self._posted.notify_all()
 
     def wait_until_idle(self, limit_s: float) -> bool:
         """Whether every letter was delivered or given up within the limit."""
         with self._posted:
             return self._posted.wait_for(
-                lambda: not self._letters and not self._delivering, limit_s
+                lambda: not (self._letters or self._hints or self._delivering), limit_s
             )
 
     def _deliver(self) -> None:
@@ -69,13 +87,26 @@ class Courier:
                 with self._posted:
                     self._delivering = False
                     self._posted.notify_all()
-                    self._posted.wait_for(lambda: self._letters)
-                    letter = self._letters.popleft()
+                    letter = self._next()
                     self._delivering = True
                 try:
                     letter(runner)
                 except Exception as error:  # noqa: BLE001 -- the loop's edge: a hint was lost
                     logger.warning("not announced: %s: %s", type(error).__name__, error)
+
+    def _next(self) -> Letter:
+        """The next letter to deliver; waits for one. The lock is held by the caller."""
+        while True:
+            now = time.monotonic()
+            for about, (due, letter) in self._hints.items():
+                if due <= now:
+                    del self._hints[about]
+                    self._hinted[about] = now
+                    return letter
+            if self._letters:
+                return self._letters.popleft()
+            soonest = min((due for due, _ in self._hints.values()), default=None)
+            self._posted.wait(None if soonest is None else soonest - now)
 
 
 courier = Courier()
@@ -103,7 +134,7 @@ def nudge(host_names: Iterable[str]) -> None:
 
     def send() -> None:
         for name in names:
-            courier.post(lambda _, name=name: _nudge(name))  # type: ignore[misc]
+            courier.hint(f"host {name}", partial(_nudge, name), every_s=NUDGE_EVERY_S)
 
     transaction.on_commit(send, robust=True)
 
@@ -151,7 +182,7 @@ def _line_to(host: str) -> Connection:
 os.register_at_fork(after_in_child=_line_to.cache_clear)
 
 
-def _nudge(host: str) -> None:
+def _nudge(host: str, _: asyncio.Runner) -> None:
     line = _line_to(host)
     try:
         _broker().send_task(

@@ -184,6 +184,20 @@ class TestCourier:
         assert seen == [7, 8, 9]
 
     @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+    def test_hints_about_one_thing_stand_for_each_other_and_the_last_is_heard(self):
+        courier, seen, began = announce.Courier(), [], time.monotonic()
+        for number in range(100):
+            courier.hint("a", lambda _, number=number: seen.append(number), every_s=0.05)
+        courier.hint("b", lambda _: seen.append("b"), every_s=0.05)
+        assert courier.wait_until_idle(10)
+        assert seen.count("b") == 1
+        # The first at once, one for each span that passed, and one for those that waited.
+        assert len(seen) <= 3 + (time.monotonic() - began) / 0.05
+
+        courier.hint("a", lambda _: seen.append("last"), every_s=0.05)
+        assert courier.wait_until_idle(10)
+        assert seen[-1] == "last"
+
     def test_after_a_fork_the_child_has_a_thread_of_its_own(self):
         courier = announce.Courier()
         courier.post(lambda _: None)
