@@ -55,7 +55,11 @@ def measure(site: Site) -> Iterator[Figure]:
     secrets = [token(one) for one in people[:CALLERS]]
     wishes = Wishes(devices)
     each = site.much(25, 10)
-    with web() as whole, web("bench.without_booking") as bare, ThreadPoolExecutor(CALLERS) as pool:
+    with (
+        web(processes=2) as whole,
+        web("bench.without_booking", processes=2) as bare,
+        ThreadPoolExecutor(CALLERS) as pool,
+    ):
         roads = {port: [Caller(port, one) for one in secrets] for port in (whole, bare)}
         for callers in roads.values():
             _round(pool, callers, wishes, each, Measured())
