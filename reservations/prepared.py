@@ -1,8 +1,8 @@
 """Statements of the booking path, written with the ORM and compiled once.
 
-Django builds its SQL anew at every call. On the road of a booking, nine small statements, that took four
-times as long as the database did (docs/decisions/0007-prepared-statements.md). A ``Prepared`` queryset is
-compiled at its first use, with named values left open; later calls only bind them.
+Django builds its SQL anew at every call. On the road of a booking, nine small statements, that took more
+time than the database did (docs/decisions/0007-prepared-statements.md). A ``Prepared`` queryset is compiled
+at its first use, with named values left open; later calls only bind them.
 """
 
 import json
