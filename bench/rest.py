@@ -1,14 +1,17 @@
 """Bookings through REST at 10,000 existing, beside the same request path without the booking work.
 
-Two web processes, one PostgreSQL, four scripts with connections of their own that book without pause;
-short rounds on the one and the other take turns.
+Two web processes, one PostgreSQL, four scripts with connections of their own that book without pause, two
+at each process, as a proxy in front of them would deal them out: processes that share a socket take
+connections by chance, and all four at one would measure luck. Short rounds on the one and the other take turns.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 from bench import fill
@@ -56,21 +59,29 @@ def measure(site: Site) -> Iterator[Figure]:
     wishes = Wishes(devices)
     each = site.much(25, 10)
     with (
-        web(processes=2) as whole,
-        web("bench.without_booking", processes=2) as bare,
+        _processes("webapp.asgi") as whole,
+        _processes("bench.without_booking") as bare,
         ThreadPoolExecutor(CALLERS) as pool,
     ):
-        roads = {port: [Caller(port, one) for one in secrets] for port in (whole, bare)}
-        for callers in roads.values():
+        booking = [Caller(port, one) for port, one in zip(cycle(whole), secrets, strict=False)]
+        passing = [Caller(port, one) for port, one in zip(cycle(bare), secrets, strict=False)]
+        for callers in (booking, passing):
             _round(pool, callers, wishes, each, Measured())
         booked, passed = Measured(), Measured()
         for _ in range(site.much(12, 3)):
-            _round(pool, roads[whole], wishes, each, booked)
-            _round(pool, roads[bare], wishes, each, passed)
-        for caller in [*roads[whole], *roads[bare]]:
+            _round(pool, booking, wishes, each, booked)
+            _round(pool, passing, wishes, each, passed)
+        for caller in [*booking, *passing]:
             caller.close()
     _require_all_booked([*booked.answers, *passed.answers])
     yield from _figures(booked, passed)
+
+
+@contextlib.contextmanager
+def _processes(application: str) -> Iterator[list[int]]:
+    """The ports of two web processes."""
+    with web(application) as one, web(application) as other:
+        yield [one, other]
 
 
 def _round(

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -27,6 +27,8 @@ from reservations.selectors import visible
 
 logger = logging.getLogger(__name__)
 
+# The group of all open calendars.
+CALENDAR = "calendar"
 LIMIT_S = 0.5
 QUEUE_LENGTH = 2_000
 _NUDGE_EXPIRES_S = 60
@@ -113,19 +115,19 @@ courier = Courier()
 
 
 def booking_changed(booking: Booking) -> None:
-    """Tell, once this is committed, every open calendar; whoever may read the booking hears it whole."""
-    masked = visible.calendar_row(booking, viewer=visible.ANYBODY)
-    full = visible.calendar_row(booking, viewer=visible.EVERYTHING)
-    messages = {"calendar": {"type": "booking.changed", "row": masked}}
-    for group in _readers(booking):
-        messages[group] = {"type": "booking.changed", "row": full}
-    transaction.on_commit(lambda: _to_groups(messages), robust=True)
+    """Tell, once this is committed, every open calendar: one message, and who may read the booking whole.
+
+    The web process masks it for all others before it leaves the house.
+    """
+    row = visible.calendar_row(booking, viewer=visible.EVERYTHING)
+    message = {"type": "booking.changed", "row": row, "readers": _readers(booking)}
+    transaction.on_commit(lambda: _to_group(CALENDAR, message), robust=True)
 
 
 def notice(person: int, row: dict[str, Any]) -> None:
     """Show a notice, once this is committed, to one person wherever they have a page open."""
-    messages = {f"person.{person}": {"type": "notice.new", "row": row}}
-    transaction.on_commit(lambda: _to_groups(messages), robust=True)
+    message = {"type": "notice.new", "row": row}
+    transaction.on_commit(lambda: _to_group(f"person.{person}", message), robust=True)
 
 
 def nudge(host_names: Iterable[str]) -> None:
@@ -139,23 +141,20 @@ def nudge(host_names: Iterable[str]) -> None:
     transaction.on_commit(send, robust=True)
 
 
-def _readers(booking: Booking) -> list[str]:
-    """The groups of those who may read the booking whole: owner, people, teammates, operators."""
+def _readers(booking: Booking) -> list[int]:
+    """Who may read the booking whole, besides operators: owner, people, teammates."""
     people = {booking.owner_id, *(one.pk for one in booking.people.all())}
     if booking.team_id is not None:
         members = Membership.objects.filter(team_id=booking.team_id)
         people.update(members.values_list("user_id", flat=True))
-    return [*(f"person.{pk}" for pk in sorted(people)), "operators"]
+    return sorted(people)
 
 
-def _to_groups(messages: Mapping[str, dict[str, Any]]) -> None:
-    """One letter for all groups of one change: a run of the loop costs as much as a message."""
-
+def _to_group(group: str, message: dict[str, Any]) -> None:
     async def send() -> None:
         layer = get_channel_layer()
         if layer is not None:
-            for group, message in messages.items():
-                await layer.group_send(group, message)
+            await layer.group_send(group, message)
 
     courier.post(lambda runner: runner.run(asyncio.wait_for(send(), LIMIT_S)))
 

@@ -2,7 +2,7 @@
 
 Django builds its SQL anew at every call. On the road of a booking, nine small statements, that took more
 time than the database did (docs/decisions/0007-prepared-statements.md). A ``Prepared`` queryset is compiled
-at its first use, with named values left open; later calls only bind them.
+at its first use, with named values left open; later calls only bind them, and PostgreSQL keeps its plan.
 """
 
 import json
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+import psycopg
 from django.db import connection
 from django.db.models import BooleanField, Expression, Field, Func, Model, QuerySet
 
@@ -53,6 +54,20 @@ class OneOf(Func):
         return chosen if connection.vendor == "postgresql" else json.dumps(chosen)
 
 
+def _execute(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    if connection.vendor != "postgresql" or connection.queries_logged:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return list(cursor.fetchall())
+    # Django's own cursor puts values into the text; psycopg's sends them beside it, so that the plan of
+    # the statement can be kept (``prepare_threshold`` in webapp/env.py).
+    connection.ensure_connection()
+    connection.validate_thread_sharing()
+    connection.validate_no_broken_transaction()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        return list(cursor.execute(sql, values).fetchall())
+
+
 @dataclass(frozen=True)
 class _Compiled:
     sql: str
@@ -75,13 +90,11 @@ class Prepared:
             one.value(values) if isinstance(one, (Bind, OneOf)) else one
             for one in compiled.parameters
         ]
-        with connection.cursor() as cursor:
-            cursor.execute(compiled.sql, bound)
-            found = cursor.fetchall()
+        found = _execute(compiled.sql, bound)
         if compiled.converters:
             converted = compiled.compiler.apply_converters(found, compiled.converters)
             return [tuple(row) for row in converted]
-        return list(found)
+        return found
 
     def _compile(self) -> _Compiled:
         compiler = self._build().query.get_compiler(connection=connection)
@@ -112,9 +125,7 @@ def insert(rows: Sequence[Model]) -> None:
         for row in rows
         for field in _written(model)
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(_insert_sql(model, len(rows)), values)
-        keys = cursor.fetchall()
+    keys = _execute(_insert_sql(model, len(rows)), values)
     for row, (key,) in zip(rows, keys, strict=True):
         row.pk = key
         row._state.adding = False

@@ -119,6 +119,8 @@ def database(url: str) -> dict[str, Any]:
             "OPTIONS": {
                 "pool": {"min_size": 1, "max_size": 8, "timeout": 10},
                 "options": "-c lock_timeout=10000",
+                # For `reservations.prepared` alone: the ORM's own cursors never prepare.
+                "prepare_threshold": 2,
                 **dict(parse_qsl(parts.query)),
             },
         }

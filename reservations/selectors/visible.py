@@ -49,8 +49,6 @@ class Viewer:
         return Role.STRANGER
 
 
-# Whoever is in the room: sees only what everybody may see.
-ANYBODY = Viewer(None, is_operator=False)
 # Berth itself and its operators see everything.
 EVERYTHING = Viewer(None, is_operator=True)
 

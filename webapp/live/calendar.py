@@ -1,13 +1,12 @@
-"""Passes every change of a booking on to open calendars: masked to all, whole to those concerned."""
+"""Passes every change of a booking on to open calendars: whole to those concerned, masked to all others."""
 
 from typing import Any
 
 import orjson
 
+from reservations.announce import CALENDAR
+from reservations.selectors import visible
 from webapp.live.base import SignedInConsumer
-
-EVERYBODY = "calendar"
-OPERATORS = "operators"
 
 
 class CalendarConsumer(SignedInConsumer):
@@ -20,15 +19,14 @@ class CalendarConsumer(SignedInConsumer):
             await self.channel_layer.group_discard(group, self.channel_name)
 
     def _groups(self) -> list[str]:
-        own = f"person.{self.person.pk}"
-        return [EVERYBODY, own, *([OPERATORS] if self.person.is_operator else [])]
+        return [CALENDAR, f"person.{self.person.pk}"]
 
     async def booking_changed(self, event: dict[str, Any]) -> None:
-        await self._tell("booking", event)
+        whole = self.person.is_operator or self.person.pk in event["readers"]
+        await self._tell("booking", event["row"] if whole else visible.masked(event["row"]))
 
     async def notice_new(self, event: dict[str, Any]) -> None:
-        await self._tell("notice", event)
+        await self._tell("notice", event["row"])
 
-    async def _tell(self, kind: str, event: dict[str, Any]) -> None:
-        text = orjson.dumps({"type": kind, "row": event["row"]}).decode()
-        await self.send(text_data=text)
+    async def _tell(self, kind: str, row: dict[str, Any]) -> None:
+        await self.send(text_data=orjson.dumps({"type": kind, "row": row}).decode())

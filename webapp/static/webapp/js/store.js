@@ -28,17 +28,6 @@
 
 const GONE = new Set(["cancelled", "rejected"]);
 
-/** How much a row tells; a masked one tells less. @param {Row} row */
-function detail(row) {
-  return Number(row.owner !== null) + Number(row.people.length > 0) + Number(row.purpose !== "");
-}
-
-/** @param {Row} row @param {Row} known */
-function supersedes(row, known) {
-  if (row.revision !== known.revision) return row.revision > known.revision;
-  return detail(row) >= detail(known);
-}
-
 export class Store {
   constructor() {
     /** @type {Map<number, { booking: Booking, touched: number }>} */
@@ -53,7 +42,7 @@ export class Store {
    */
   upsert(row) {
     const held = this.known.get(row.id);
-    if (held && !supersedes(row, held.booking)) return false;
+    if (held && row.revision < held.booking.revision) return false;
     const booking = { ...row, from: Date.parse(row.start), to: Date.parse(row.end) };
     this.known.set(row.id, { booking, touched: ++this.clock });
     return true;
