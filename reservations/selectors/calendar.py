@@ -21,8 +21,8 @@ LONGEST: Final = timedelta(days=62)
 
 # The session's zone is UTC (Django sees to it), so to_char writes UTC. The condition on the allocations'
 # ends is a FILTER, not a join condition: the planner takes it for a rare match and would loop over loops.
-# OFFSET 0 keeps it from merging `held` into a join: it guesses that a hundredth of all periods overlap any
-# week, and from a million allocations on it would read and hash them all, for a few thousand.
+# OFFSET 0 keeps it from merging `held` and `booked` into joins: it guesses that a hundredth of all periods
+# overlap any week, and from a million bookings on it would read them all, for a few thousand.
 _ROWS: Final = """
 WITH placed AS MATERIALIZED (
     SELECT d.id, d.uuid, row_number() OVER (ORDER BY h.name, d.index, d.uuid) AS place
@@ -39,18 +39,24 @@ WITH placed AS MATERIALIZED (
     SELECT shown.id, a.device_id, a."end" FROM shown CROSS JOIN LATERAL (
         SELECT device_id, "end" FROM reservations_allocation WHERE booking_id = shown.id OFFSET 0
     ) a
+), booked AS MATERIALIZED (
+    SELECT b.* FROM shown CROSS JOIN LATERAL (
+        SELECT * FROM reservations_booking WHERE id = shown.id OFFSET 0
+    ) b
+), used AS MATERIALIZED (
+    SELECT held.id,
+        array_agg(placed.uuid ORDER BY placed.place) FILTER (WHERE held."end" = b."end") AS devices
+    FROM held JOIN booked b ON b.id = held.id JOIN placed ON placed.id = held.device_id
+    GROUP BY held.id
 ), mine AS MATERIALIZED (
     SELECT p.booking_id AS id FROM reservations_booking_people p WHERE p.user_id = %(viewer)s
 ), judged AS (
-    SELECT b.*, u.username, u.display_name, t.name AS team,
-        array_agg(placed.uuid ORDER BY placed.place) FILTER (WHERE held."end" = b."end") AS devices,
+    SELECT b.*, u.username, u.display_name, t.name AS team, used.devices,
         (%(operator)s OR b.owner_id = %(viewer)s OR b.team_id = ANY(%(teams)s)
          OR b.id IN (SELECT id FROM mine)) IS TRUE AS whole
-    FROM held JOIN reservations_booking b ON b.id = held.id
-    JOIN placed ON placed.id = held.device_id
+    FROM booked b JOIN used ON used.id = b.id
     JOIN reservations_user u ON u.id = b.owner_id
     LEFT JOIN reservations_team t ON t.id = b.team_id
-    GROUP BY b.id, u.id, t.id
 )
 SELECT coalesce(string_agg(row_to_json(r)::text, ','), '') FROM (
     SELECT id, revision, state, kind,
