@@ -60,7 +60,8 @@ def _execute(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
             cursor.execute(sql, values)
             return list(cursor.fetchall())
     # Django's own cursor puts values into the text; psycopg's sends them beside it, so that the plan of
-    # the statement can be kept (``prepare_threshold`` in webapp/env.py).
+    # the statement can be kept (``prepare_threshold`` in webapp/env.py). It keeps no log of queries: who
+    # asks for one (debugging, counting in tests) gets Django's cursor above.
     connection.ensure_connection()
     connection.validate_thread_sharing()
     connection.validate_no_broken_transaction()
