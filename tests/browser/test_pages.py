@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from reservations import clock, livestore
 from reservations.models import Booking
 from reservations.selectors.visible import instant
-from tests import build
+from tests import build, waiting
 
 pytestmark = pytest.mark.browser
 
@@ -114,6 +114,7 @@ def test_the_live_page_shows_what_hosts_measure(visit, people, devices, quiet_re
     page = visit(people["alice"], "/live/")
     card = page.locator('[data-device="SIM-1"]')
     expect(card.locator('[data-part="chip"]')).to_have_text("Free")
+    waiting.until(livestore.watched)
 
     end = clock.now() + timedelta(hours=2)
     changed = live(
