@@ -58,12 +58,20 @@ class GateState(Shape, frozen=True, kw_only=True):
     sound: bool = True
 
 
+class Keeper(Shape, frozen=True, kw_only=True):
+    """What starts a process again when it is ended: it has to be stopped through this, or the loop never ends."""
+
+    engine: Literal["docker", "podman", "systemd"]
+    name: str
+
+
 class Holder(Shape, frozen=True, kw_only=True):
     """A process with a device open.
 
     ``uids`` are the real and the effective one, ``uid`` the person behind them. ``uses`` is False
     while an open descriptor is all there is. ``protected`` says why it must never be stopped.
-    ``ancestors`` are the pids above it, the parent first.
+    ``ancestors`` are the pids above it, the parent first. ``container`` is the full id of its
+    container, ``booking`` the one that container was started for. ``keeper`` restarts it.
     """
 
     pid: int
@@ -74,6 +82,9 @@ class Holder(Shape, frozen=True, kw_only=True):
     uses: bool = True
     protected: str | None = None
     unit: str | None = None
+    container: str | None = None
+    booking: int | None = None
+    keeper: Keeper | None = None
 
 
 class DeviceState(Shape, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ MAX_SKEW_S = 2.0
 
 Mode = Literal["observe", "warn", "enforce"]
 UnbookedUse = Literal["deny", "allow"]
+UnattributedContainers = Literal["report", "stop"]
 Health = Literal["ok", "stale", "lost", "unknown"]
 DeviceKind = Literal["gpu", "mig"]
 
@@ -73,6 +74,16 @@ class Grant(Shape, frozen=True, kw_only=True):
     kind: Literal["normal", "service"] = "normal"
 
 
+class Hold(Shape, frozen=True, kw_only=True):
+    """Until when nothing is changed on a host and nobody is stopped there, and why; None: until resumed."""
+
+    reason: ShortText = ""
+    until: Instant | None = None
+
+    def holds(self, now: datetime) -> bool:
+        return self.until is None or now < self.until
+
+
 class HostSettings(Shape, frozen=True, kw_only=True):
     """How a host is to behave; chosen by the administrator, sent with the plan."""
 
@@ -92,6 +103,11 @@ class HostSettings(Shape, frozen=True, kw_only=True):
     managed: tuple[str, ...] = ()
     always_open_uids: tuple[Uid, ...] = ()
     exempt_uids: tuple[Uid, ...] = ()
+    # What becomes of containers of no booking on a device that somebody else's booking needs.
+    unattributed_containers: UnattributedContainers = "report"
+    # Devices that are gated although they drive a display.
+    forced_displays: tuple[str, ...] = ()
+    hold: Hold | None = None
     # Seconds between two samples while nobody watches; once a second while somebody does.
     sample_s: Annotated[float, msgspec.Meta(ge=1, le=3600)] = 10.0
 
@@ -127,6 +143,8 @@ class DeviceInfo(Shape, frozen=True, kw_only=True):
     bus_id: Annotated[str, msgspec.Meta(max_length=64)] = ""
     node_paths: tuple[ShortText, ...] = ()
     parent: Id | None = None
+    # Whether it drives a display now; None where the vendor cannot say.
+    display: bool | None = None
 
 
 class Inventory(Shape, frozen=True, kw_only=True):
@@ -231,6 +249,13 @@ ReportKind = Literal[
     "device_lost",  # the vendor no longer reaches the device
     "device_back",  # it does again
     "agent_started",  # the agent began to enforce the stored plan
+    "granted_by_hand",  # root on the host gave somebody a device for a while
+    "held",  # root on the host, or an operator, has the agent change nothing and stop nobody
+    "resumed",  # it acts again
+    "yielded",  # root on the host has the agent let go of a device
+    "taken_back",  # the agent looks after it again
+    "adopted",  # whatever ran on the host at that instant may stay until somebody books its device
+    "released_host",  # root on the host has put every node back as it was
 ]
 
 
