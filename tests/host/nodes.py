@@ -9,6 +9,8 @@ from workers.host.config import Config
 
 LISTED = "listed.json"
 NODE = "node"
+# A file of this name says that the device drives a display.
+DISPLAY = "display"
 UUID = "GPU-node"
 
 
@@ -23,7 +25,13 @@ class NodeVendor:
 
     def devices(self) -> tuple[DeviceInfo, ...]:
         paths = (str(self._folder / NODE),)
-        return (DeviceInfo(uuid=UUID, vendor=self.name, index=0, model="A node", node_paths=paths),)
+        display = (self._folder / DISPLAY).exists()
+        return (
+            DeviceInfo(
+                uuid=UUID, vendor=self.name, index=0, model="A node",
+                node_paths=paths, display=display,
+            ),
+        )  # fmt: skip
 
     def sample(self, uuid: str) -> Sample:
         pids = json.loads((self._folder / LISTED).read_text())

@@ -7,6 +7,7 @@ import signal
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from reservations.core.wire import HostSettings
@@ -18,7 +19,7 @@ from workers.host.agent import Agent
 from workers.host.config import Config
 
 pytestmark = pytest.mark.root
-ALICE, BOB = 61001, 61002
+ALICE, BOB, ACCESS_GROUP = 61001, 61002, 61100
 
 
 class People:
@@ -38,6 +39,8 @@ def folder(tmp_path: Path):
             path.chmod(0o755)
     # The numbers of /dev/full, which nothing on a machine keeps open.
     os.mknod(tmp_path / nodes.NODE, stat.S_IFCHR | 0o660, os.makedev(1, 7))
+    os.chown(tmp_path / nodes.NODE, 0, ACCESS_GROUP)
+    os.chmod(tmp_path / nodes.NODE, 0o660)
     (tmp_path / nodes.LISTED).write_text("[]")
     return tmp_path
 
@@ -69,7 +72,7 @@ def agent(folder, plane, monkeypatch):
     made.stop()
 
 
-def opens(folder, uid):
+def opens(folder, uid, *, groups=()):
     def attempt():
         try:
             os.close(os.open(folder / nodes.NODE, os.O_RDWR))
@@ -77,7 +80,7 @@ def opens(folder, uid):
             return error.errno
         return 0
 
-    return as_person(uid, attempt)
+    return as_person(uid, attempt, groups=groups)
 
 
 def test_a_node_is_closed_before_the_slot_open_in_it_and_cleared_after_it(folder, plane, agent):
@@ -98,6 +101,19 @@ def test_a_node_is_closed_before_the_slot_open_in_it_and_cleared_after_it(folder
     assert plane.kinds() == ["agent_started", "opened", "closed", "overrun", "signalled", "gone"]
     assert plane.find("signalled").unix_name == "alice"
     assert plane.find("signalled").latency_s < 1.5
+
+
+def test_a_device_that_drives_a_display_is_left_open_until_it_is_forced(folder, plane, agent):
+    (folder / nodes.DISPLAY).touch()
+    plane.grants = (grant(nodes.UUID, "alice"),)
+    agent.start()
+
+    until(lambda: any(one.code == "display" for sent in plane.samples for one in sent.health))
+    assert opens(folder, BOB, groups=(ACCESS_GROUP,)) == 0
+
+    plane.settings = msgspec.structs.replace(plane.settings, forced_displays=(nodes.UUID,))
+    agent.nudge()
+    until(lambda: opens(folder, BOB, groups=(ACCESS_GROUP,)) == errno.EACCES)
 
 
 def _holds(folder):

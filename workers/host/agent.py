@@ -17,7 +17,7 @@ import msgspec
 from reservations.core.enforcement import Ladder, PlanState
 from reservations.core.reconcile import next_edge, plan_actions
 from reservations.core.wire import (
-    MAX_SKEW_S,
+    DeviceInfo,
     HealthProblem,
     Report,
     ReportKind,
@@ -25,7 +25,7 @@ from reservations.core.wire import (
     Samples,
     SamplesAnswer,
 )
-from workers.host import status
+from workers.host import displays, status
 from workers.host.activity import Activity
 from workers.host.assembly import open_gate, open_users, open_vendor
 from workers.host.clock import HostClock
@@ -34,6 +34,7 @@ from workers.host.control_plane import ControlPlane
 from workers.host.fleet import Fleet
 from workers.host.gates.base import Gate
 from workers.host.hands import Hands
+from workers.host.heartbeat import MAX_PROBLEMS, Heartbeat, own_problems
 from workers.host.holders import HolderScan
 from workers.host.links import DeviceLink, Link, PlanLink, PostLink
 from workers.host.lookout import Lookout, Sight
@@ -49,7 +50,6 @@ logger = logging.getLogger(__name__)
 
 STEADY_S = 5.0
 EVICTING_S = 1.0
-WATCHED_S = 1.0
 # How often one tick looks again at what its own actions changed, before it sleeps first.
 MAX_LOOKS = 5
 WAKE_GAP_S = 0.02
@@ -99,9 +99,6 @@ class Agent:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agent", daemon=True)
         self._looked_at: datetime | None = None
-        self._sampled_at: datetime | None = None
-        self._watched = False
-        self._pending: Samples | None = None
 
     def _prepare_looking(self) -> None:
         config = self._config
@@ -120,6 +117,7 @@ class Agent:
         )
         self._hands = Hands(processes=self._processes, clock=self.clock, name_of=self._name_of)
         self._activity = Activity()
+        self._displays: tuple[DeviceInfo, ...] = ()
         self._sees_the_host = self._vendor.trusts_uids or sees_the_host()
 
     def _prepare_links(self) -> None:
@@ -131,12 +129,13 @@ class Agent:
             clock=self.clock,
             on_change=self._plan_came,
         )
+        self.heartbeat = Heartbeat(on_offer=lambda: self._post_link.nudge())
         self._post_link = PostLink(
             control_plane=self._control_plane,
             keeper=self.keeper,
             fleet=self._fleet,
             spool=self.spool,
-            samples=self._take_samples,
+            samples=self.heartbeat.take,
             on_answer=self._heard,
         )
         devices = DeviceLink(fleet=self._fleet, on_change=self.wake)
@@ -197,6 +196,7 @@ class Agent:
 
     def tick(self) -> float:
         """One pass or a few. Returns the seconds until the next tick is due."""
+        self._follow_devices()
         in_force = self._in_force()
         since = self._looked_at
         sight = self._look_until_still(in_force, full=False)
@@ -235,7 +235,7 @@ class Agent:
 
     def _pass(self, in_force: InForce, reports: list[Report], *, full: bool) -> tuple[Sight, bool]:
         """Looks once, does what follows and adds its reports; True if more may follow at once."""
-        gate = self._current_gate()
+        gate = self._gate
         sight = self._lookout.look(self._gated_devices, gate, full=full)
         # Read after looking, which takes time: an edge may have passed meanwhile.
         now = self.clock.now()
@@ -264,16 +264,19 @@ class Agent:
 
     def _in_force(self) -> InForce:
         in_force = self.keeper.in_force()
+        self._displays = displays.left_alone(in_force.settings, self._gated_devices)
+        settings = displays.without(in_force.settings, self._displays)
+        in_force = msgspec.structs.replace(in_force, settings=settings)
         if self._sees_the_host:
-            return in_force
+        settings = displays.without(in_force.settings, self._displays)
         state = msgspec.structs.replace(in_force.state, may_stop=False)
         return msgspec.structs.replace(in_force, state=state)
 
-    def _current_gate(self) -> Gate:
+    def _follow_devices(self) -> None:
+        """Once a tick, so that all of it decides about the same devices."""
         if self._gated_devices is not self._fleet.devices:
             self._gated_devices = self._fleet.devices
             self._gate = open_gate(self._config, self._gated_devices)
-        return self._gate
 
     def _until_next(self, in_force: InForce) -> float:
         """Counted from the last look: an edge that has passed since then is due at once."""
@@ -288,28 +291,21 @@ class Agent:
         return max(0.0, (min(due) - self.clock.now()).total_seconds())
 
     def _sample_due(self, in_force: InForce) -> datetime:
-        if self._sampled_at is None:
-            return self._looked_at or self.clock.now()
-        sample_s = WATCHED_S if self._watched else in_force.settings.sample_s
-        return self._sampled_at + timedelta(seconds=sample_s)
+        first = self._looked_at or self.clock.now()
+        return self.heartbeat.due(sample_s=in_force.settings.sample_s, first=first)
 
     def _offer(self, samples: dict[str, Sample], in_force: InForce, now: datetime) -> None:
         """Makes these samples the next heartbeat."""
-        self._sampled_at = now
-        self._pending = Samples(
-            at=now,
-            agent_version=VERSION,
-            mode=in_force.settings.mode,
-            clock_offset_s=self.clock.offset_s,
-            health=tuple(self._problems(in_force.state))[:100],
-            devices=tuple(samples.values()),
+        self.heartbeat.offer(
+            Samples(
+                at=now,
+                agent_version=VERSION,
+                mode=in_force.settings.mode,
+                clock_offset_s=self.clock.offset_s,
+                health=tuple(self._problems(in_force.state))[:MAX_PROBLEMS],
+                devices=tuple(samples.values()),
+            )
         )
-        self._post_link.nudge()
-
-    def _take_samples(self) -> Samples | None:
-        """Hands the heartbeat out once; a newer one replaces one that was not fetched."""
-        pending, self._pending = self._pending, None
-        return pending
 
     def _plan_came(self) -> None:
         self.wake()
@@ -318,8 +314,7 @@ class Agent:
     def _heard(self, answer: SamplesAnswer) -> None:
         if answer.plan_etag != self.keeper.etag:
             self._plan_link.nudge()
-        if answer.watched != self._watched:
-            self._watched = answer.watched
+        if self.heartbeat.watch(answer.watched):
             self.wake()
 
     def _report(self, *reports: Report) -> None:
@@ -339,21 +334,16 @@ class Agent:
 
     def _problems(self, state: PlanState) -> list[HealthProblem]:
         found = [*self.keeper.problems(), *self._hands.problems]
+        found += displays.problems(self._displays)
         for link in self._links:
             found += link.problems()
-        if self._fleet.problem:
-            found.append(HealthProblem(code="vendor", text=self._fleet.problem[:500]))
-        if not self._sees_the_host:
-            text = "the worker is not in the host's pid namespace: it stops nobody"
-            found.append(HealthProblem(code="pid_namespace", text=text))
-        offset_s = self.clock.offset_s
-        if offset_s is not None and abs(offset_s) > MAX_SKEW_S:
-            text = f"the host's clock differs from the server's by {offset_s:.1f} s"
-            found.append(HealthProblem(code="clock_skew", text=text))
-        if self.spool.full:
-            found.append(HealthProblem(code="spool_full", text="new reports cannot be kept"))
-        if state.as_of is None:
-            found.append(HealthProblem(code="no_plan", text="there is no plan yet"))
+        found += own_problems(
+            clock=self.clock,
+            as_of=state.as_of,
+            sees_the_host=self._sees_the_host,
+            vendor_trouble=self._fleet.problem,
+            spool_full=self.spool.full,
+        )
         return found
 
     def _status(self, sight: Sight, in_force: InForce, now: datetime) -> status.Status:
