@@ -268,7 +268,7 @@ class Agent:
         settings = displays.without(in_force.settings, self._displays)
         in_force = msgspec.structs.replace(in_force, settings=settings)
         if self._sees_the_host:
-        settings = displays.without(in_force.settings, self._displays)
+            return in_force
         state = msgspec.structs.replace(in_force.state, may_stop=False)
         return msgspec.structs.replace(in_force, state=state)
 
