@@ -1,18 +1,22 @@
 """Setting up a host from the command line."""
 
 import re
+from datetime import timedelta
 from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from reservations.models import Device, Host, Site
+from reservations import clock
+from reservations.models import Allocation, Device, Host, Site
 from reservations.services import hosts, plans
 from reservations.services.inventory import store_inventory
+from tests import build
 from tests.build import NOON
 from tests.hosts import inventory, registered
 
 pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
 
 
 def run(*words):
@@ -70,6 +74,46 @@ def test_enable_devices_says_what_is_wrong(words):
     registered("gpu1")
     with pytest.raises(CommandError):
         run("enable_devices", *words)
+
+
+def cards():
+    host = build.host()
+    return build.device(host), build.device(host, bookable=False, managed_by="none")
+
+
+def test_the_bookings_of_a_replaced_card_move_to_the_new_one():
+    old, new = cards()
+    booking = build.booking(old, start=clock.now() + HOUR)
+
+    text = run("replace_device", old.uuid, new.uuid)
+
+    assert text == f"{new.uuid} has taken the place of {old.uuid}, which is retired.\n"
+    assert Allocation.objects.get(booking=booking, holds=True).device == new
+    old.refresh_from_db()
+    assert old.state == Device.State.RETIRED
+
+
+def test_a_booking_that_clashes_on_the_new_card_is_named():
+    old, new = cards()
+    booking = build.booking(old, start=clock.now() + HOUR)
+    build.booking(new, start=clock.now() + HOUR)
+
+    text = run("replace_device", old.uuid, new.uuid)
+
+    assert f"Booking {booking.pk} could not move: {new.uuid} is booked by somebody else" in text
+
+
+@pytest.mark.parametrize(
+    ("by", "why"), [("GPU-x", "There is no device GPU-x"), (None, "cannot replace itself")]
+)
+def test_replace_device_says_what_is_wrong_and_retires_nothing(by, why):
+    old, _ = cards()
+
+    with pytest.raises(CommandError, match=why):
+        run("replace_device", old.uuid, by or old.uuid)
+
+    old.refresh_from_db()
+    assert old.state != Device.State.RETIRED
 
 
 def test_a_new_epoch_makes_hosts_accept_an_older_database():
