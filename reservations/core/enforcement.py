@@ -6,7 +6,7 @@ Everything is immutable. `msgspec` writes and reads those that a host keeps on d
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -16,15 +16,19 @@ from reservations.core.wire import ReportKind, Shape
 
 
 class HostGrant(Shape, frozen=True, kw_only=True):
-    """A grant of the plan whose person is a uid of this host. In force from ``start`` to ``end``."""
+    """A grant whose person is a uid of this host. In force from ``start`` to ``end``.
 
-    booking: int
+    ``booking`` is None where no plan gave it, but root on the host, by hand.
+    """
+
+    booking: int | None
     device: str
     uid: int
     unix_name: str
     start: datetime
     end: datetime
     early_signal: bool = False
+    keep_if_free: bool = False
 
     @property
     def period(self) -> Period:
@@ -59,10 +63,21 @@ class GateState(Shape, frozen=True, kw_only=True):
 
 
 class Keeper(Shape, frozen=True, kw_only=True):
-    """What starts a process again when it is ended: it has to be stopped through this, or the loop never ends."""
+    """What starts a process again when it is ended: it has to be stopped through this, or the loop never ends.
+
+    ``owner``: the uid whose own podman or service manager it is; None: the machine's.
+    """
 
     engine: Literal["docker", "podman", "systemd"]
     name: str
+    owner: int | None = None
+
+
+class Party(NamedTuple):
+    """Who is led off a device together: a person, or a container that belongs to nobody's booking."""
+
+    uid: int
+    container: str | None = None
 
 
 class Holder(Shape, frozen=True, kw_only=True):
@@ -71,7 +86,8 @@ class Holder(Shape, frozen=True, kw_only=True):
     ``uids`` are the real and the effective one, ``uid`` the person behind them. ``uses`` is False
     while an open descriptor is all there is. ``protected`` says why it must never be stopped.
     ``ancestors`` are the pids above it, the parent first. ``container`` is the full id of its
-    container, ``booking`` the one that container was started for. ``keeper`` restarts it.
+    container, ``booking`` the one that container was started for; a rootless container is its
+    person's, like any other process, and has no ``container`` here. ``keeper`` restarts it.
     """
 
     pid: int
@@ -115,11 +131,13 @@ class Fact(Shape, frozen=True, kw_only=True):
     pids: tuple[int, ...] = ()
     edge: datetime | None = None
     text: str = ""
+    container: str | None = None
 
     @property
     def id(self) -> str:
         """The same for the same fact, so that a repeat after a crash is stored once."""
-        words = (self.kind, self.device, self.booking, self.uid, self.since.isoformat())
+        who = self.container or self.uid
+        words = (self.kind, self.device, self.booking, who, self.since.isoformat())
         return sha256("|".join(map(str, words)).encode()).hexdigest()[:32]
 
     def latency_s(self, at: datetime) -> float | None:
@@ -156,6 +174,20 @@ class Terminate(Shape, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
 
 
+class StopUnit(Shape, frozen=True, kw_only=True):
+    """Stop what keeps a person's holders running, through its own manager.
+
+    ``pids`` are those holders; ``grace_s`` is what they have from SIGTERM to SIGKILL.
+    """
+
+    device: str
+    uid: int
+    keeper: Keeper
+    pids: tuple[int, ...]
+    grace_s: float
+    facts: tuple[Fact, ...] = ()
+
+
 class Kill(Shape, frozen=True, kw_only=True):
     """SIGKILL to all holders of a person."""
 
@@ -180,19 +212,21 @@ class Tell(Shape, frozen=True, kw_only=True):
     facts: tuple[Fact, ...]
 
 
-Action = SetGate | RestoreGate | EarlySignal | Terminate | Kill | Tell
+Action = SetGate | RestoreGate | EarlySignal | Terminate | StopUnit | Kill | Tell
 
 RungKind = Literal["overrun", "intruder", "walk_up"]
 
 
 class Rung(Shape, frozen=True, kw_only=True):
-    """How far one person has been led off one device.
+    """How far one party has been led off one device.
 
     ``edge`` is the end of their right, where they had one; ``booking`` the one concerned.
+    ``signalled`` are the pids that had SIGTERM, or whose unit was asked to stop.
     """
 
     device: str
     uid: int
+    container: str | None = None
     kind: RungKind
     since: datetime
     edge: datetime | None = None
@@ -206,12 +240,23 @@ class Rung(Shape, frozen=True, kw_only=True):
     last_pass_at: datetime | None = None
     stuck_at: datetime | None = None
 
+    @property
+    def party(self) -> Party:
+        return Party(self.uid, self.container)
+
 
 class GateMark(Shape, frozen=True, kw_only=True):
-    """A device that Berth gates, and how its gate was last set; None once its nodes are new."""
+    """A device that Berth gates, and how its gate was last set; None once its nodes are new.
+
+    ``repairs``: when it was put right of late. ``given_up_at``: since when it is left to whoever
+    else changes it; ``tried_at``: when it was last set nevertheless.
+    """
 
     device: str
     state: GateState | None
+    repairs: tuple[datetime, ...] = ()
+    given_up_at: datetime | None = None
+    tried_at: datetime | None = None
 
 
 class Ladder(Shape, frozen=True, kw_only=True):
@@ -232,6 +277,12 @@ class Ladder(Shape, frozen=True, kw_only=True):
         """Whether somebody was signalled and may still be there: look every second."""
         return any(r.signalled_at is not None and r.stuck_at is None for r in self.rungs)
 
+    def adopting(self, at: datetime) -> "Ladder":
+        """As if the host had been switched to `enforce` at that instant, if that is later."""
+        if self.enforcing_since is None or at <= self.enforcing_since:
+            return self
+        return msgspec.structs.replace(self, enforcing_since=at)
+
     def after_reboot(self) -> "Ladder":
         """No process and no device node survived; what was decided did."""
         return Ladder(
@@ -242,9 +293,13 @@ class Ladder(Shape, frozen=True, kw_only=True):
     def without_gate(self, failed: SetGate | RestoreGate) -> "Ladder":
         """Forget how a gate stands that could not be set, so that the next look plans it again."""
         others = tuple(mark for mark in self.gates if mark.device != failed.device)
+        known = next((mark for mark in self.gates if mark.device == failed.device), None)
+        unknown = GateMark(device=failed.device, state=None)
+        if known is not None:
+            unknown = msgspec.structs.replace(known, state=None)
         return msgspec.structs.replace(
             self,
-            gates=(*others, GateMark(device=failed.device, state=None)),
+            gates=(*others, unknown),
             told=self.told - {fact.id for fact in failed.facts},
         )
 
