@@ -67,7 +67,7 @@ def signals(cases: Iterable[Case]) -> list[EarlySignal]:
 
     A process on several devices of a booking hears it once.
     """
-    bookings: defaultdict[tuple[int, int, datetime], list[Case]] = defaultdict(list)
+    bookings: defaultdict[tuple[int | None, int, datetime], list[Case]] = defaultdict(list)
     for case in cases:
         bookings[case.grant.booking, case.grant.uid, case.grant.end].append(case)
     made: list[EarlySignal] = []

@@ -78,7 +78,7 @@ def gate_step(
         )
     elif fresh:
         actions.append(Tell(facts=fresh))
-    waits = [*_delayed(case, wanted), *map(_overlap, case.rights.disputed)]
+    waits = [*_delayed(case, wanted), *_set_aside(case.rights)]
     delayed = tuple(fact for fact in waits if fact.id not in told)
     if delayed:
         actions.append(Tell(facts=delayed))
@@ -90,8 +90,24 @@ def opened(grant: HostGrant) -> Fact:
     return _about("opened", grant, edge=grant.start)
 
 
-def _overlap(grant: HostGrant) -> Fact:
-    return _about("overlap", grant, edge=None)
+def _set_aside(rights: Rights) -> list[Fact]:
+    """Told to each person whose grant is in force and second to another."""
+    by_hand = rights.by_hand
+    if by_hand is None:
+        return [_about("overlap", grant, edge=None) for grant in rights.disputed]
+    text = "an administrator of the host has given the device to somebody else for a while"
+    return [
+        Fact(
+            kind="delayed",
+            since=max(grant.start, by_hand.start),
+            device=grant.device,
+            booking=grant.booking,
+            uid=grant.uid,
+            edge=max(grant.start, by_hand.start),
+            text=text,
+        )
+        for grant in rights.disputed
+    ]
 
 
 def _about(kind: ReportKind, grant: HostGrant, *, edge: datetime | None) -> Fact:

@@ -15,8 +15,8 @@ TICK_TOLERANCE = timedelta(seconds=2)
 class Rights:
     """The grants of one device, as they stand now.
 
-    ``honoured``: those in force, of one booking. ``disputed``: also in force, but of bookings that
-    began later than that one; they open nothing and nobody is stopped over them. ``ended``: each
+    ``honoured``: those in force, of one booking, or what root gave by hand. ``disputed``: also in
+    force, but second to that; they open nothing and nobody is stopped over them. ``ended``: each
     person's last grant that is over. ``upcoming``: those that begin next. ``walk_up``: the device
     is open to the access group.
     """
@@ -31,6 +31,11 @@ class Rights:
     @property
     def uids(self) -> frozenset[int]:
         return frozenset(grant.uid for grant in self.honoured)
+
+    @property
+    def by_hand(self) -> HostGrant | None:
+        """What root on the host gave, which goes before every booking."""
+        return next((grant for grant in self.honoured if grant.booking is None), None)
 
     @property
     def began_at(self) -> datetime | None:
@@ -67,14 +72,15 @@ def rights(
 def _told_apart(
     running: Sequence[HostGrant],
 ) -> tuple[tuple[HostGrant, ...], tuple[HostGrant, ...]]:
-    """The grants of the booking that began first, and the others.
+    """The grants of the booking that began first, and the others; what was given by hand comes first.
 
     People of one booking share its devices. Grants of different bookings in one person's hands are
     no dispute, whoever comes first.
     """
     if not running:
         return (), ()
-    first = min(running, key=lambda grant: (grant.start, grant.booking)).booking
+    by_hand = [grant for grant in running if grant.booking is None]
+    first = min(by_hand or running, key=lambda grant: (grant.start, grant.booking or 0)).booking
     people = {grant.uid for grant in running if grant.booking == first}
     honoured = tuple(g for g in running if g.booking == first or people == {g.uid})
     return honoured, tuple(grant for grant in running if grant not in honoured)
