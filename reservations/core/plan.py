@@ -24,6 +24,7 @@ class Held:
     people: frozenset[int]
     kind: str = "normal"
     early_signal: bool = False
+    keep_if_free: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +84,6 @@ def _grants_of(one: Held, accounts: Mapping[int, UnixAccount], *, now: datetime)
             start=one.start,
             end=one.end,
             early_signal=one.early_signal,
+            keep_if_free=one.keep_if_free,
             kind="service" if one.kind == "service" else "normal",
         )

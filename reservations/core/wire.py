@@ -71,6 +71,8 @@ class Grant(Shape, frozen=True, kw_only=True):
     end: Instant
     expected_uid: Uid | None = None
     early_signal: bool = False
+    # The server extends it shortly before its end, again and again, while nobody else has booked.
+    keep_if_free: bool = False
     kind: Literal["normal", "service"] = "normal"
 
 
@@ -108,6 +110,8 @@ class HostSettings(Shape, frozen=True, kw_only=True):
     # Devices that are gated although they drive a display.
     forced_displays: tuple[str, ...] = ()
     hold: Hold | None = None
+    # Whether everybody on the host may read who holds and who booked a device.
+    show_owners: bool = True
     # Seconds between two samples while nobody watches; once a second while somebody does.
     sample_s: Annotated[float, msgspec.Meta(ge=1, le=3600)] = 10.0
 

@@ -69,6 +69,7 @@ def held_on(host: Host, *, since: datetime) -> list[Held]:
             "booking__team_id",
             "booking__kind",
             "booking__early_signal",
+            "booking__keep_if_free",
         )
     )
     people = _people({row[0]: (row[4], row[5]) for row in rows})
@@ -81,8 +82,9 @@ def held_on(host: Host, *, since: datetime) -> list[Held]:
             people=people[booking],
             kind=kind,
             early_signal=early_signal,
+            keep_if_free=keep_if_free,
         )
-        for booking, device, start, end, _, _, kind, early_signal in rows
+        for booking, device, start, end, _, _, kind, early_signal, keep_if_free in rows
     ]
 
 

@@ -1,19 +1,14 @@
-"""Warnings that a booking draws to its end, in good time to save or extend.
+"""Warnings in the browser that a booking draws to its end, at the steps of `core.endings`.
 
-Each step is told once for each end: an extended booking is warned of its new end again. Somebody who
-goes on with the same device in another booking is not warned at all.
+Somebody who goes on with the same device in another booking is not warned at all.
 """
 
 from datetime import datetime, timedelta
 
+from reservations.core.endings import STEPS_OF_LONG_ONES, step_due
 from reservations.models import Booking, Notice
 from reservations.selectors import bookings, continuations, machines
 from reservations.services import notices, wording
-
-STEPS = (timedelta(minutes=15), timedelta(minutes=5), timedelta(minutes=1))
-# In addition, for bookings of more than a day.
-STEPS_OF_LONG_ONES = (timedelta(hours=24), timedelta(hours=2))
-LONG = timedelta(hours=24)
 
 
 def write_ending_notices(*, now: datetime) -> int:
@@ -32,16 +27,6 @@ def write_ending_notices(*, now: datetime) -> int:
     for key, (booking, _) in due.items():
         _tell(booking, key, now=now)
     return len(due)
-
-
-def step_due(start: datetime, end: datetime, *, now: datetime) -> timedelta | None:
-    """The latest step that has been reached; earlier ones that were missed are not made up for.
-
-    A step that is longer than the booking itself says nothing.
-    """
-    steps = STEPS + (STEPS_OF_LONG_ONES if end - start > LONG else ())
-    reached = [step for step in steps if end - now <= step < end - start]
-    return min(reached, default=None)
 
 
 def _key(booking: Booking, step: timedelta) -> str:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from reservations.core.endings import KEPT_BY
 from reservations.core.errors import DomainError, Refused
 from reservations.core.lifecycle import LAST_CHANGE_BEFORE_END
 from reservations.core.period import Period
@@ -20,7 +21,6 @@ from reservations.services.actors import berth_for
 logger = logging.getLogger(__name__)
 
 AHEAD = timedelta(seconds=60)
-LONGER = timedelta(minutes=15)
 WHY = "kept: nobody else has booked"
 
 
@@ -38,7 +38,7 @@ def keep_free_bookings(*, now: datetime) -> int:
 
 def _keep(booking: Booking, *, now: datetime) -> bool:
     """An end and not a length is asked for: whoever is second is told that it has been reached."""
-    later = times.end_after(booking.end, LONGER)
+    later = times.end_after(booking.end, KEPT_BY)
     if following := _following(booking, later):
         _tell_who_follows(booking, following, now=now)
         return False

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from django.conf import settings as site
 
 from reservations.core.errors import Invalid
 from reservations.core.plan import REMEMBERED, select_grants
@@ -13,8 +14,9 @@ from reservations.core.wire import HostSettings, Plan, plan_etag
 from reservations.models import Device, Host, Site
 from reservations.selectors import accounts, machines
 
-# Set from elsewhere: the mode is a column, the managed devices are those that Berth manages.
-_NOT_AN_OVERRIDE = frozenset({"mode", "managed"})
+# Set from elsewhere: the mode is a column, the managed devices are those that Berth manages, who is
+# shown is the site's choice.
+_NOT_AN_OVERRIDE = frozenset({"mode", "managed", "show_owners"})
 
 
 # A change looks at the clock a moment before it is committed. Until this has passed, it may be missing.
@@ -79,7 +81,8 @@ def _settings_of(host: Host) -> HostSettings:
         managed.exclude(state=Device.State.RETIRED).order_by("uuid").values_list("uuid", flat=True)
     )
     overrides = checked_settings(host.settings)
-    return msgspec.convert({**overrides, "mode": host.mode, "managed": tuple(uuids)}, HostSettings)
+    elsewhere = {"mode": host.mode, "managed": tuple(uuids), "show_owners": site.SHOW_OWNERS}
+    return msgspec.convert({**overrides, **elsewhere}, HostSettings)
 
 
 def _random_epoch() -> str:

@@ -43,6 +43,7 @@ def grant(
     booking: int | None = None,
     device: str = GPU,
     early_signal: bool = False,
+    keep_if_free: bool = False,
 ) -> HostGrant:
     """One hour unless said otherwise; a booking of their own."""
     return HostGrant(
@@ -53,6 +54,7 @@ def grant(
         start=start,
         end=end or start + timedelta(hours=1),
         early_signal=early_signal,
+        keep_if_free=keep_if_free,
     )
 
 

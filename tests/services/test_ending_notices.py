@@ -2,8 +2,9 @@
 
 import pytest
 
+from reservations.core.endings import step_due
 from reservations.models import Notice
-from reservations.services.ending_notices import step_due, write_ending_notices
+from reservations.services.ending_notices import write_ending_notices
 from tests import build
 from tests.build import NOON
 from tests.hosts import HOUR, MINUTE, SECOND

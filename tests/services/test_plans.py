@@ -210,3 +210,18 @@ def test_a_plan_takes_the_same_number_of_queries_for_one_booking_and_for_twenty(
     plans.plan_epoch()
     with django_assert_max_num_queries(10):
         assert len(grants(host)) == 20
+
+
+def test_a_host_knows_which_bookings_are_kept_and_whether_the_site_shows_owners(
+    host, alice, settings
+):
+    build.booking(build.device(host), owner=alice, keep_if_free=True)
+    settings.SHOW_OWNERS = False
+    plan = plans.plan_for(host, now=NOON)
+    assert [grant.keep_if_free for grant in plan.grants] == [True]
+    assert plan.settings.show_owners is False
+
+
+def test_who_is_shown_is_no_setting_of_a_single_host():
+    with pytest.raises(Invalid):
+        plans.checked_settings({"show_owners": False})

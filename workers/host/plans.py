@@ -312,4 +312,5 @@ def _host_grants(stored: StoredPlan) -> Iterable[HostGrant]:
                 start=grant.start,
                 end=grant.end,
                 early_signal=grant.early_signal,
+                keep_if_free=grant.keep_if_free,
             )
