@@ -36,7 +36,7 @@ def step_due(start: datetime, end: datetime, *, now: datetime) -> timedelta | No
 class Ending:
     """What somebody is to be told once: their devices of a booking end, and which step it is."""
 
-    booking: int
+    booking: int | None
     uid: int
     end: datetime
     step: timedelta
@@ -60,7 +60,7 @@ class _Run:
 
 def endings(grants: Sequence[HostGrant], *, now: datetime) -> list[Ending]:
     """Every step that has been reached now, whether or not it was told already."""
-    devices: defaultdict[tuple[int, int, datetime, timedelta], set[str]] = defaultdict(set)
+    devices: defaultdict[tuple[int | None, int, datetime, timedelta], set[str]] = defaultdict(set)
     starts = _starts(grants)
     for run in _running(grants, now=now):
         last = run.last
