@@ -29,11 +29,20 @@ class Fleet:
         self._vendor = vendor
         self._clock = clock
         self._path = path
-        self.devices: tuple[DeviceInfo, ...] = self._remembered()
+        self.devices: tuple[DeviceInfo, ...] = remembered(path, clock.boot_id)
         self.problem = ""
+        # While it is set the vendor is asked nothing, and holds nothing open.
+        self.yielded = False
+        self._let_go = False
 
     def refresh(self) -> bool:
         """Asks the vendor again; True if anything is new or different."""
+        if self.yielded:
+            if not self._let_go:
+                self._vendor.close()
+            self._let_go = True
+            return False
+        self._let_go = False
         try:
             found = self._vendor.devices()
         except VendorError as error:
@@ -52,9 +61,11 @@ class Fleet:
         replace_file(self._path, msgspec.json.encode(seen))
         return True
 
-    def _remembered(self) -> tuple[DeviceInfo, ...]:
-        try:
-            seen = msgspec.json.decode(self._path.read_bytes(), type=_Seen)
-        except (OSError, msgspec.DecodeError):
-            return ()
-        return seen.devices if seen.boot_id == self._clock.boot_id else ()
+
+def remembered(path: Path, boot_id: str) -> tuple[DeviceInfo, ...]:
+    """What a fleet of the same boot has seen."""
+    try:
+        seen = msgspec.json.decode(path.read_bytes(), type=_Seen)
+    except (OSError, msgspec.DecodeError):
+        return ()
+    return seen.devices if seen.boot_id == boot_id else ()

@@ -7,7 +7,7 @@ nodes to what the parameters say. It compares these three alone, and so leaves a
 import stat
 from collections.abc import Iterator, Mapping
 
-from workers.host.doctor.facts import Driver, Facts, Finding
+from workers.host.doctor.facts import Facts, Finding, error, ok, warning
 
 ACCESS_GROUP = "gpu"
 CONFIGURATION = "/etc/modprobe.d/berth.conf"
@@ -18,32 +18,26 @@ _UNSET = 0xFFFFFFFF
 Parameters = Mapping[str, int]
 
 
-def applies(facts: Facts) -> bool:
-    return facts.setup.vendor == "nvidia"
-
-
 def library(facts: Facts) -> Iterator[Finding]:
-    if error := facts.driver.library_error:
-        yield Finding(
-            id="library",
-            level="error",
-            text=f"NVIDIA's library cannot be loaded, so no device is seen: {error}.",
-            fix=("apt install libnvidia-ml1   # Debian; elsewhere it comes with the driver",),
+    if why := facts.driver.library_error:
+        yield error(
+            "library",
+            f"NVIDIA's library cannot be loaded, so no device is seen: {why}.",
+            "apt install libnvidia-ml1   # Debian; elsewhere it comes with the driver",
         )
     else:
-        yield Finding(id="library", level="ok", text="NVIDIA's library loads.")
+        yield ok("library", "NVIDIA's library loads.")
 
 
 def loaded(facts: Facts) -> Iterator[Finding]:
     if facts.driver.parameters is None:
-        yield Finding(
-            id="driver",
-            level="error",
-            text="NVIDIA's driver is not loaded: there is no /proc/driver/nvidia/params.",
-            fix=("modprobe nvidia",),
+        yield error(
+            "driver",
+            "NVIDIA's driver is not loaded: there is no /proc/driver/nvidia/params.",
+            "modprobe nvidia",
         )
     else:
-        yield Finding(id="driver", level="ok", text="NVIDIA's driver is loaded.")
+        yield ok("driver", "NVIDIA's driver is loaded.")
 
 
 def parameters(facts: Facts) -> Iterator[Finding]:
@@ -51,16 +45,15 @@ def parameters(facts: Facts) -> Iterator[Finding]:
     found = facts.driver.parameters
     if found is None:
         return
-    fix = lines_to_write(facts)
-    wrong = [
-        text for text in (_creation(found), _mode(found), _owner(found), _group(found)) if text
-    ]
+    wrong = [one for one in (_creation(found), _mode(found), _owner(found), _group(found)) if one]
     for id_, text in wrong:
-        yield Finding(id=id_, level="error", text=text, fix=fix)
+        yield error(id_, text, *lines_to_write(facts))
     if not wrong:
         gid = found["DeviceFileGID"]
-        text = f"The driver keeps its nodes at 0660, owner root, group {gid}: closed stays closed."
-        yield Finding(id="parameters", level="ok", text=text)
+        yield ok(
+            "parameters",
+            f"The driver keeps its nodes at 0660, owner root, group {gid}: closed stays closed.",
+        )
 
 
 def _creation(found: Parameters) -> tuple[str, str] | None:
@@ -135,97 +128,18 @@ def access_gid(facts: Facts) -> int | None:
     return group.gid if group and group.gid else None
 
 
-def nodes(facts: Facts) -> Iterator[Finding]:
-    driver = facts.driver
-    if driver.parameters is None:
+def persistence(facts: Facts) -> Iterator[Finding]:
+    if facts.driver.parameters is None:
         return
-    if not driver.nodes:
-        yield Finding(
-            id="nodes",
-            level="error",
-            text="There is no /dev/nvidia0: the driver is loaded, but nothing has created its nodes.",
-            fix=("nvidia-smi",),
-        )
-        return
-    wrong = list(_wrong_nodes(driver, access_gid(facts)))
-    yield from wrong
-    if not wrong:
-        count = len(driver.nodes)
-        text = f"{count} device node{'s are' if count > 1 else ' is'} root's, with mode 0660."
-        yield Finding(id="nodes", level="ok", text=text)
-
-
-def _wrong_nodes(driver: Driver, gid: int | None) -> Iterator[Finding]:
-    for node in driver.nodes:
-        if node.mode & 0o007:
-            yield Finding(
-                id="nodes",
-                level="error",
-                text=f"{node.path} has mode {node.mode:04o}: it is open to everybody.",
-                fix=(f"chmod 0660 {node.path}",),
-            )
-        if node.uid != 0:
-            yield Finding(
-                id="nodes",
-                level="error",
-                text=f"{node.path} belongs to uid {node.uid}, who can always open it.",
-                fix=(f"chown root {node.path}",),
-            )
-        if gid is not None and node.gid != gid:
-            yield Finding(
-                id="nodes",
-                level="warning",
-                text=f"{node.path} belongs to group {node.gid}, not to {gid}, the access group.",
-                fix=(f"chgrp {gid} {node.path}",),
-            )
-
-
-def control_node(facts: Facts) -> Iterator[Finding]:
-    """The one node that every program opens, whichever GPU it uses."""
-    node = facts.driver.control
-    if node is None or node.mode & 0o006 == 0o006:
-        return
-    if node.mode & 0o060 == 0o060 and node.gid != 0:
-        yield from _members(facts, node.gid)
-        return
-    yield Finding(
-        id="control_node",
-        level="error",
-        text=f"{node.path} has mode {node.mode:04o} and group {node.gid}: nobody but root can use "
-        "any GPU.",
-        fix=lines_to_write(facts),
-    )
-
-
-def _members(facts: Facts, gid: int) -> Iterator[Finding]:
-    group = facts.people.group_of(gid)
-    name = group.name if group else str(gid)
-    if group and group.members:
-        text = f"The access group is {name}: {', '.join(group.members)}."
-        yield Finding(id="access_group", level="ok", text=text)
-        return
-    yield Finding(
-        id="access_group",
-        level="unknown",
-        text=f"The access group {name} has no members in /etc/group. If none come from a directory "
-        "either, nobody can use a GPU.",
-        fix=(f"usermod -aG {name} NAME   # everybody who may use GPUs",),
-    )
-
-
-def display(facts: Facts) -> Iterator[Finding]:
-    used = [*facts.driver.connectors, *facts.driver.display_servers]
-    if used:
-        yield Finding(
-            id="display",
-            level="warning",
-            text=f"A display is driven by a GPU of this host ({', '.join(used)}). Processes that "
-            "only draw are never stopped, and closing that GPU keeps the next desktop from "
-            "starting.",
-            fix=("leave that device out of `managed`, or give the desktop a card of its own",),
-        )
+    if facts.driver.persistence_daemon:
+        yield ok("persistence", "nvidia-persistenced keeps the devices ready.")
     else:
-        yield Finding(id="display", level="ok", text="No display is seen on a GPU of this host.")
+        yield warning(
+            "persistence",
+            "nvidia-persistenced does not run: while nothing uses a device, the driver lets go of "
+            "it, and the next program waits for seconds. The agent keeps it from that while it runs.",
+            "systemctl enable --now nvidia-persistenced",
+        )
 
 
-CHECKS = (library, loaded, parameters, nodes, control_node, display)
+CHECKS = (library, loaded, parameters, persistence)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from reservations.core.wire import DeviceInfo
 from workers.host.config import Config
 from workers.host.plan_store import StoredPlan
 
@@ -24,6 +25,22 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     text: str
     fix: tuple[str, ...] = ()
+
+
+def ok(id_: str, text: str) -> Finding:
+    return Finding(id=id_, level="ok", text=text)
+
+
+def warning(id_: str, text: str, *fix: str) -> Finding:
+    return Finding(id=id_, level="warning", text=text, fix=fix)
+
+
+def error(id_: str, text: str, *fix: str) -> Finding:
+    return Finding(id=id_, level="error", text=text, fix=fix)
+
+
+def unknown(id_: str, text: str, *fix: str) -> Finding:
+    return Finding(id=id_, level="unknown", text=text, fix=fix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +68,28 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    """One door to a MIG instance: its file in /proc, its node, and the mode that the driver wants.
+
+    ``kept``: nvidia-modprobe puts the node back to that mode.
+    """
+
+    path: str
+    node: Node | None
+    mode: int
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """``parameters`` as /proc/driver/nvidia/params has them; None where no driver is loaded."""
 
     parameters: Mapping[str, int] | None
     nodes: tuple[Node, ...]
     control: Node | None
+    capabilities: tuple[Capability, ...]
+    render_nodes: tuple[Node, ...]
+    persistence_daemon: bool
     connectors: tuple[str, ...]
     display_servers: tuple[str, ...]
     library_error: str
@@ -70,11 +103,25 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class People:
-    """From /etc/passwd and /etc/group alone: asking a directory may hang. ``accounts``: name, uid."""
+class Account:
+    name: str
+    uid: int
+    home: str
 
-    accounts: tuple[tuple[str, int], ...] | None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    path: str
+    mode: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """From /etc/passwd and /etc/group alone. ``homes`` are those of people, on this machine's disks."""
+
+    accounts: tuple[Account, ...] | None
     groups: tuple[Group, ...] | None
+    homes: tuple[Home, ...]
 
     def group(self, name: str) -> Group | None:
         return next((group for group in self.groups or () if group.name == name), None)
@@ -92,7 +139,10 @@ class SecretFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """``plan_age_s`` on the server's clock, ``clock_offset_s`` wall clock minus that clock."""
+    """``plan_age_s`` on the server's clock, ``clock_offset_s`` wall clock minus that clock.
+
+    ``devices`` are those that the agent has seen since the boot.
+    """
 
     vendor: str
     gate: str
@@ -101,6 +151,7 @@ class Setup:
     secret: SecretFile | None
     plan: StoredPlan | None
     plan_error: str
+    devices: tuple[DeviceInfo, ...]
     plan_age_s: float | None
     clock_offset_s: float | None
     slurm: str

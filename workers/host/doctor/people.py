@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from workers.host.doctor.facts import Facts, Finding
+from workers.host.doctor.facts import Facts, Finding, Home, ok, unknown, warning
 
 ADMINISTRATORS = ("sudo", "wheel", "admin")
 # Who may start a container or a virtual machine as root, or write to a disk, can become root.
@@ -13,21 +13,19 @@ ROOT_BY_THE_BACK_DOOR = ("docker", "lxd", "incus-admin", "libvirt", "disk")
 def administrators(facts: Facts) -> Iterator[Finding]:
     """Root on purpose: told, not held against anybody."""
     for name, members in _members(facts, ADMINISTRATORS):
-        yield Finding(
-            id=f"group.{name}",
-            level="ok",
-            text=f"Members of {name} may become root, whom no gate holds: {', '.join(members)}.",
+        yield ok(
+            f"group.{name}",
+            f"Members of {name} may become root, whom no gate holds: {', '.join(members)}.",
         )
 
 
 def back_doors(facts: Facts) -> Iterator[Finding]:
     for name, members in _members(facts, ROOT_BY_THE_BACK_DOOR):
-        yield Finding(
-            id=f"group.{name}",
-            level="warning",
-            text=f"Members of {name} can make themselves root, whom no gate holds: "
+        yield warning(
+            f"group.{name}",
+            f"Members of {name} can make themselves root, whom no gate holds: "
             f"{', '.join(members)}.",
-            fix=tuple(f"gpasswd -d {member} {name}" for member in members),
+            *(f"gpasswd -d {member} {name}" for member in members),
         )
 
 
@@ -38,36 +36,55 @@ def video(facts: Facts) -> Iterator[Finding]:
     names = ", ".join(group.members)
     opened = [node.path for node in facts.driver.nodes if node.gid == group.gid]
     if opened:
-        yield Finding(
-            id="group.video",
-            level="warning",
-            text=f"{', '.join(opened)} belong to group video: its members ({names}) may open them "
+        yield warning(
+            "group.video",
+            f"{', '.join(opened)} belong to group video: its members ({names}) may open them "
             "whenever the agent has not closed them.",
-            fix=tuple(f"gpasswd -d {member} video" for member in group.members),
+            *(f"gpasswd -d {member} video" for member in group.members),
         )
     else:
-        text = f"Group video ({names}) owns no GPU's node."
-        yield Finding(id="group.video", level="ok", text=text)
+        yield ok("group.video", f"Group video ({names}) owns no GPU's node.")
 
 
 def shared_uids(facts: Facts) -> Iterator[Finding]:
     if facts.people.accounts is None:
-        text = "/etc/passwd cannot be read."
-        yield Finding(id="shared_uid", level="unknown", text=text)
+        yield unknown("shared_uid", "/etc/passwd cannot be read.")
         return
     names = defaultdict(list)
-    for name, uid in facts.people.accounts:
-        names[uid].append(name)
+    for account in facts.people.accounts:
+        names[account.uid].append(account.name)
     shared = {uid: sorted(found) for uid, found in names.items() if len(found) > 1}
     for uid, found in sorted(shared.items()):
-        yield Finding(
-            id="shared_uid",
-            level="warning",
-            text=f"{', '.join(found)} share uid {uid}: the kernel takes them for one person, and so "
-            "does Berth.",
+        yield warning(
+            "shared_uid",
+            f"{', '.join(found)} share uid {uid}: the kernel takes them for one person, and so does "
+            "Berth.",
         )
     if not shared:
-        yield Finding(id="shared_uid", level="ok", text="Every account has a uid of its own.")
+        yield ok("shared_uid", "Every account has a uid of its own.")
+
+
+def homes(facts: Facts) -> Iterator[Finding]:
+    """Who may write into a home can have its owner start a program; who may read it, a token."""
+    found = facts.people.homes
+    writable = [home for home in found if home.mode & 0o002 and not home.mode & 0o1000]
+    for home in writable:
+        yield warning(
+            "homes",
+            f"{home.path} has mode {home.mode:04o}: everybody can write there, and so act as its "
+            "owner.",
+            f"chmod o-w {home.path}",
+        )
+    if readable := [home for home in found if home.mode & 0o004]:
+        yield ok("homes", f"Everybody can look into {_paths(readable)}.")
+    elif found and not writable:
+        yield ok("homes", "Nobody can look into the home of somebody else.")
+
+
+def _paths(homes: list[Home]) -> str:
+    """The first few."""
+    more = f" and {len(homes) - 5} more" if len(homes) > 5 else ""
+    return ", ".join(home.path for home in homes[:5]) + more
 
 
 def _members(facts: Facts, names: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -77,4 +94,4 @@ def _members(facts: Facts, names: tuple[str, ...]) -> Iterator[tuple[str, tuple[
             yield name, group.members
 
 
-CHECKS = (administrators, back_doors, video, shared_uids)
+CHECKS = (administrators, back_doors, video, shared_uids, homes)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from workers.host.doctor import driver, machine, people, setup
+from workers.host.doctor import displays, driver, machine, nodes, people, setup
 from workers.host.doctor.facts import Facts, Finding
 
 _STATUS = {"ok": 0, "warning": 1, "unknown": 1, "error": 2}
@@ -17,8 +17,9 @@ _NOTHING_WRONG = "Nothing stands in the way."
 
 def examine(facts: Facts) -> tuple[Finding, ...]:
     """What every check says, in the order in which it is best put right."""
-    of_driver = driver.CHECKS if driver.applies(facts) else ()
-    checks = (*machine.CHECKS, *of_driver, *people.CHECKS, *setup.CHECKS)
+    of_nvidia = (*driver.CHECKS, *nodes.CHECKS, *displays.CHECKS)
+    devices = of_nvidia if facts.setup.vendor == "nvidia" else ()
+    checks = (*machine.CHECKS, *devices, *people.CHECKS, *setup.CHECKS)
     return tuple(finding for check in checks for finding in check(facts))
 
 
