@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import msgspec
 
-from reservations.core.enforcement import Ladder, PlanState
+from reservations.core.enforcement import Decision, Ladder
 from reservations.core.reconcile import next_edge, plan_actions
 from reservations.core.wire import (
     DeviceInfo,
@@ -25,9 +25,10 @@ from reservations.core.wire import (
     Samples,
     SamplesAnswer,
 )
-from workers.host import displays, status
+from workers.host import by_hand, displays, status
 from workers.host.activity import Activity
 from workers.host.assembly import open_gate, open_users, open_vendor
+from workers.host.by_hand import ByHand, HandFile, HandReader, HoldWatch, adopted, obeyed
 from workers.host.clock import HostClock
 from workers.host.config import Config
 from workers.host.control_plane import ControlPlane
@@ -45,6 +46,7 @@ from workers.host.processes import Processes, sees_the_host
 from workers.host.readings import Readings
 from workers.host.spool import Spool
 from workers.host.version import VERSION
+from workers.host.wake import WakePipe
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +94,11 @@ class Agent:
         remembered = self._store.load_ladder(self.clock.boot_id)
         self._ladder = remembered.ladder
         self.spool.add(*remembered.reports)
-        self._held = contextlib.ExitStack()
+        self._only = contextlib.ExitStack()
+        self._hand = HandReader(HandFile(config.state_dir), report=self._report)
+        self._said = ByHand()
+        self._holds = HoldWatch(self.clock, report=self._report)
+        self._pipe = WakePipe(config.state_dir, on_wake=self.wake)
         self._prepare_looking()
         self._prepare_links()
         self._wake = threading.Event()
@@ -138,8 +144,8 @@ class Agent:
             samples=self.heartbeat.take,
             on_answer=self._heard,
         )
-        devices = DeviceLink(fleet=self._fleet, on_change=self.wake)
-        self._links: Sequence[Link] = (devices, self._plan_link, self._post_link)
+        self._device_link = DeviceLink(fleet=self._fleet, on_change=self.wake)
+        self._links: Sequence[Link] = (self._device_link, self._plan_link, self._post_link)
 
     def start(self) -> None:
         """Begins to enforce the stored plan, and to ask for a newer one.
@@ -147,10 +153,12 @@ class Agent:
         Raises:
             AlreadyRunning: another agent enforces this host.
         """
-        self._held.enter_context(status.only_agent(self._config.state_dir))
+        self._only.enter_context(status.only_agent(self._config.state_dir))
         self._report(self._own_report("agent_started", f"agent {VERSION}"))
+        self._listen_to_root()
         for link in self._links:
             link.start()
+        self._pipe.start()
         self._thread.start()
 
     def stop(self, *, limit_s: float = 5.0) -> None:
@@ -158,13 +166,14 @@ class Agent:
         self._stopping.set()
         for link in self._links:
             link.stop()
+        self._pipe.stop()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(limit_s)
         for link in self._links:
             link.join(LINK_LIMIT_S)
         self._control_plane.close()
-        self._held.close()
+        self._only.close()
 
     def nudge(self) -> None:
         """Something may have changed: ask for the plan and look. Costs one extra look at most."""
@@ -197,8 +206,10 @@ class Agent:
     def tick(self) -> float:
         """One pass or a few. Returns the seconds until the next tick is due."""
         self._follow_devices()
+        self._listen_to_root()
         in_force = self._in_force()
-        since = self._looked_at
+        hold_ended = self._holds.follow(in_force.hold, self._said)
+        since = None if hold_ended else self._looked_at
         sight = self._look_until_still(in_force, full=False)
         # A full scan takes long, so it comes after gates have closed and known holders were told.
         if since is None or _any_ended(in_force, since, self._looked_at):
@@ -236,10 +247,20 @@ class Agent:
     def _pass(self, in_force: InForce, reports: list[Report], *, full: bool) -> tuple[Sight, bool]:
         """Looks once, does what follows and adds its reports; True if more may follow at once."""
         gate = self._gate
-        sight = self._lookout.look(self._gated_devices, gate, full=full)
+        devices = [one for one in self._gated_devices if one.uuid not in in_force.yielded]
+        sight = self._lookout.look(devices, gate, full=full, read=not in_force.yielded)
         # Read after looking, which takes time: an edge may have passed meanwhile.
         now = self.clock.now()
-        decision = plan_actions(
+        decision = self._decide(in_force, sight, now)
+        done, self._ladder = self._hands.act(decision, gate)
+        self._looked_at = now
+        reports += done
+        return sight, decision.look_again
+
+    def _decide(self, in_force: InForce, sight: Sight, now: datetime) -> Decision:
+        if in_force.hold:
+            return Decision(ladder=self._ladder)
+        return plan_actions(
             in_force.grants,
             sight.observed,
             ladder=self._ladder,
@@ -247,10 +268,6 @@ class Agent:
             settings=in_force.settings,
             plan=in_force.state,
         )
-        done, self._ladder = self._hands.act(decision, gate)
-        self._looked_at = now
-        reports += done
-        return sight, decision.look_again
 
     def _tell(self, sight: Sight, in_force: InForce) -> None:
         """Whoever wants to know what was seen: the control plane, and `berth-host status`."""
@@ -262,8 +279,14 @@ class Agent:
             self._offer(samples, in_force, now)
         status.write(self._config.state_dir, self._status(sight, in_force, now))
 
+    def _listen_to_root(self) -> None:
+        self._said = self._hand.look()
+        self._ladder = adopted(self._ladder, self._said)
+        if self._fleet.let_go(bool(self._said.yielded)):
+            self._device_link.nudge()
+
     def _in_force(self) -> InForce:
-        in_force = self.keeper.in_force()
+        in_force = obeyed(self.keeper.in_force(), self._said, now=self.clock.now())
         self._displays = displays.left_alone(in_force.settings, self._gated_devices)
         settings = displays.without(in_force.settings, self._displays)
         in_force = msgspec.structs.replace(in_force, settings=settings)
@@ -288,6 +311,8 @@ class Agent:
         due = [looked_at + timedelta(seconds=steady_s), self._sample_due(in_force)]
         if edge is not None:
             due.append(edge)
+        if in_force.hold and in_force.hold.until:
+            due.append(in_force.hold.until)
         return max(0.0, (min(due) - self.clock.now()).total_seconds())
 
     def _sample_due(self, in_force: InForce) -> datetime:
@@ -302,7 +327,7 @@ class Agent:
                 agent_version=VERSION,
                 mode=in_force.settings.mode,
                 clock_offset_s=self.clock.offset_s,
-                health=tuple(self._problems(in_force.state))[:MAX_PROBLEMS],
+                health=tuple(self._problems(in_force))[:MAX_PROBLEMS],
                 devices=tuple(samples.values()),
             )
         )
@@ -332,14 +357,15 @@ class Agent:
             self._names.name_of(uid, wait_s=NAME_WAIT_S)
         )
 
-    def _problems(self, state: PlanState) -> list[HealthProblem]:
+    def _problems(self, in_force: InForce) -> list[HealthProblem]:
         found = [*self.keeper.problems(), *self._hands.problems]
         found += displays.problems(self._displays)
+        found += by_hand.problems(in_force, self._said, trouble=self._hand.trouble)
         for link in self._links:
             found += link.problems()
         found += own_problems(
             clock=self.clock,
-            as_of=state.as_of,
+            as_of=in_force.state.as_of,
             sees_the_host=self._sees_the_host,
             vendor_trouble=self._fleet.problem,
             spool_full=self.spool.full,
@@ -358,7 +384,11 @@ class Agent:
             devices=status.of_devices(self._gated_devices, sight),
             ladder=self._ladder,
             reports_waiting=len(self.spool),
-            health=tuple(self._problems(in_force.state)),
+            health=tuple(self._problems(in_force)),
+            hold=in_force.hold,
+            yielded=tuple(sorted(in_force.yielded)),
+            released_at=self._said.released_at,
+            by_hand_revision=self._said.revision,
         )
 
 

@@ -2,7 +2,41 @@
 
 import contextlib
 import os
+from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Damaged(ValueError):
+    """The file is there and does not add up."""
+
+
+def write_checked(path: Path, content: object) -> None:
+    """One line of checksum and one of JSON, replaced whole."""
+    body = msgspec.json.encode(content)
+    replace_file(path, sha256(body).hexdigest().encode() + b"\n" + body + b"\n")
+
+
+def read_checked(path: Path, shape: type[T]) -> T | None:
+    """What `write_checked` wrote, or None where there is no such file.
+
+    Raises:
+        Damaged: it cannot be read, was changed, or is of another shape.
+    """
+    try:
+        checksum, _, body = path.read_bytes().partition(b"\n")
+        body = body.removesuffix(b"\n")
+        if sha256(body).hexdigest().encode() != checksum:
+            raise Damaged(f"{path.name}: the checksum does not match")
+        return msgspec.json.decode(body, type=shape)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise Damaged(f"{path.name}: {error}") from error
 
 
 def replace_file(path: Path, content: bytes) -> None:

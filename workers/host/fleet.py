@@ -31,18 +31,23 @@ class Fleet:
         self._path = path
         self.devices: tuple[DeviceInfo, ...] = remembered(path, clock.boot_id)
         self.problem = ""
-        # While it is set the vendor is asked nothing, and holds nothing open.
-        self.yielded = False
-        self._let_go = False
+        self._yielding = False
+        self._closed = False
+
+    def let_go(self, yielding: bool) -> bool:
+        """From the next `refresh` on, whether the vendor is left closed; True if that is new."""
+        changed = yielding != self._yielding
+        self._yielding = yielding
+        return changed
 
     def refresh(self) -> bool:
         """Asks the vendor again; True if anything is new or different."""
-        if self.yielded:
-            if not self._let_go:
+        if self._yielding:
+            if not self._closed:
                 self._vendor.close()
-            self._let_go = True
+            self._closed = True
             return False
-        self._let_go = False
+        self._closed = False
         try:
             found = self._vendor.devices()
         except VendorError as error:

@@ -1,7 +1,7 @@
 """One look at the whole host: gates first, then who holds what. Decides nothing, changes nothing."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -48,10 +48,16 @@ class Lookout:
         self._clock = clock
         self._scan = scan
 
-    def look(self, devices: Sequence[DeviceInfo], gate: Gate, *, full: bool) -> Sight:
-        """``full``: every process is examined again, as at the end of a slot."""
+    def look(
+        self, devices: Sequence[DeviceInfo], gate: Gate, *, full: bool, read: bool = True
+    ) -> Sight:
+        """``full``: every process is examined again, as at the end of a slot.
+
+        Without ``read`` the vendor is asked nothing: what it alone can say is unknown.
+        """
         gates = _gates(gate)
-        fresh = self._readings.take([device.uuid for device in devices], wait_s=TICK_WAIT_S)
+        uuids = [device.uuid for device in devices]
+        fresh = self._readings.take(uuids, wait_s=TICK_WAIT_S) if read else self._unread(uuids)
         if full:
             self._scan.full_scan()
         holders = self._scan.look(
@@ -66,11 +72,16 @@ class Lookout:
             },
             samples={
                 device.uuid: self._named(
-                    self._readings.newest(device.uuid), holders[device.uuid] or ()
+                    self._readings.newest(device.uuid) if read else fresh[device.uuid],
+                    holders[device.uuid] or (),
                 )
                 for device in devices
             },
         )
+
+    def _unread(self, uuids: Iterable[str]) -> dict[str, Sample]:
+        now = self._clock.now()
+        return {uuid: Sample(uuid=uuid, at=now, health="unknown") for uuid in uuids}
 
     def _target(self, device: DeviceInfo, sample: Sample) -> Target:
         return Target(

@@ -7,16 +7,13 @@ devices are to be closed.
 
 import logging
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
-
-import msgspec
 
 from reservations.core.enforcement import Ladder
 from reservations.core.wire import Grant, Plan, Report, Shape
 from workers.host.clock import Anchor
-from workers.host.files import replace_file, set_aside
+from workers.host.files import Damaged, read_checked, set_aside, write_checked
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +79,15 @@ class PlanStore:
         """
         return _load(self._plan, StoredPlan)
 
+    def peek_plan(self) -> StoredPlan | None:
+        """The same for whoever only wants to look: a damaged file stays where it is, and counts as none."""
+        try:
+            return read_checked(self._plan, StoredPlan)
+        except Damaged:
+            return None
+
     def save_plan(self, stored: StoredPlan) -> None:
-        _save(self._plan, stored)
+        write_checked(self._plan, stored)
 
     def load_ladder(self, boot_id: str) -> StoredLadder:
         """Without pids if it is of another boot; empty if damaged (everybody's grace begins anew)."""
@@ -97,28 +101,13 @@ class PlanStore:
         return StoredLadder(boot_id=boot_id, ladder=after, reports=stored.reports)
 
     def save_ladder(self, stored: StoredLadder) -> None:
-        _save(self._ladder, stored)
-
-
-def _save(path: Path, content: object) -> None:
-    body = msgspec.json.encode(content)
-    replace_file(path, sha256(body).hexdigest().encode() + b"\n" + body + b"\n")
+        write_checked(self._ladder, stored)
 
 
 def _load(path: Path, shape: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(_checked(path.read_bytes()), type=shape)
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        return read_checked(path, shape)
+    except Damaged as error:
         logger.error("file=%s cannot be used (%s); set aside", path, error)  # noqa: TRY400
         set_aside(path)
-        raise Unreadable(f"{path.name}: {error}") from error
-
-
-def _checked(content: bytes) -> bytes:
-    checksum, _, body = content.partition(b"\n")
-    body = body.removesuffix(b"\n")
-    if sha256(body).hexdigest().encode() != checksum:
-        raise msgspec.DecodeError("the checksum does not match")
-    return body
+        raise Unreadable(str(error)) from error

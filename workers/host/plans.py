@@ -18,6 +18,7 @@ from reservations.core.wire import (
     ACCEPTED_VERSIONS,
     Grant,
     HealthProblem,
+    Hold,
     HostSettings,
     Plan,
     Report,
@@ -40,11 +41,16 @@ NAMES_WAIT_S = 2.0
 
 
 class InForce(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent acts on in one tick."""
+    """What the agent acts on in one tick.
+
+    During a ``hold`` nothing is changed and nobody stopped. ``yielded`` devices are not even looked at.
+    """
 
     grants: tuple[HostGrant, ...]
     settings: HostSettings
     state: PlanState
+    hold: Hold | None = None
+    yielded: frozenset[str] = frozenset()
 
 
 class PlanKeeper:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from reservations.core.enforcement import DeviceState, HostGrant, Ladder
-from reservations.core.wire import DeviceInfo, HealthProblem, Mode, Shape
+from reservations.core.wire import DeviceInfo, HealthProblem, Hold, Mode, Shape
 from workers.host.lookout import Sight
 
 
@@ -36,6 +36,11 @@ class Status(Shape, frozen=True, kw_only=True):
     ladder: Ladder = Ladder()
     reports_waiting: int = 0
     health: tuple[HealthProblem, ...] = ()
+    hold: Hold | None = None
+    yielded: tuple[str, ...] = ()
+    released_at: datetime | None = None
+    # Which revision of what root says by hand the agent has obeyed.
+    by_hand_revision: int = 0
 
 
 def of_devices(devices: Sequence[DeviceInfo], sight: Sight) -> tuple[DeviceStatus, ...]:
