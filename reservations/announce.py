@@ -21,9 +21,10 @@ from django.conf import settings
 from django.db import transaction
 from kombu import Connection
 
+from reservations import clock
 from reservations.core import wire
 from reservations.models import Booking, Membership
-from reservations.selectors import visible
+from reservations.selectors import holds, visible
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +123,16 @@ def booking_changed(booking: Booking) -> None:
     row = visible.calendar_row(booking, viewer=visible.EVERYTHING)
     message = {"type": "booking.changed", "row": row, "readers": _readers(booking)}
     transaction.on_commit(lambda: _to_group(CALENDAR, message), robust=True)
+
+
+def hosts_changed() -> None:
+    """Tell, once this is committed, every open page which hosts are held now."""
+
+    def send() -> None:
+        row = {"holds": holds.rows(now=clock.now())}
+        _to_group(CALENDAR, {"type": "hosts.changed", "row": row})
+
+    transaction.on_commit(send, robust=True)
 
 
 def notice(person: int, row: dict[str, Any]) -> None:

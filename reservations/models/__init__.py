@@ -1,6 +1,6 @@
 from reservations.models.audit import AuditEntry, Pulse, Report, Site
 from reservations.models.bookings import Allocation, ApiCall, Booking
-from reservations.models.fleet import Device, Host, HostStatus
+from reservations.models.fleet import Device, Host, HostHold, HostStatus
 from reservations.models.notices import Notice
 from reservations.models.people import Account, Membership, Team, Token, User
 from reservations.models.rules import Rule
@@ -13,6 +13,7 @@ __all__ = [
     "Booking",
     "Device",
     "Host",
+    "HostHold",
     "HostStatus",
     "Membership",
     "Notice",

@@ -42,6 +42,10 @@ class Booking(models.Model):
     pinned = models.BooleanField(default=False, help_text="the person chose these very devices")
     source = models.CharField(max_length=20, default="web")
     revision = models.PositiveIntegerField(default=1)
+    held_back_since = models.DateTimeField(
+        null=True, blank=True, help_text="its host reported that a device is not open for it yet"
+    )
+    held_back_why = models.CharField(max_length=500, blank=True)
     created = models.DateTimeField()
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
 

@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from reservations.models.people import User
+
 
 class Host(models.Model):
     class Mode(models.TextChoices):
@@ -37,6 +39,19 @@ class HostStatus(models.Model):
 
     def __str__(self) -> str:
         return f"status of {self.host_id}"
+
+
+class HostHold(models.Model):
+    """Until when nothing is changed on a host and nobody is stopped there; over by itself at ``until``."""
+
+    host = models.OneToOneField(Host, on_delete=models.CASCADE, primary_key=True)
+    reason = models.CharField(max_length=200)
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+
+    def __str__(self) -> str:
+        return f"hold of {self.host_id}"
 
 
 class Device(models.Model):

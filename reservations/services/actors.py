@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from reservations.core.errors import Forbidden
 from reservations.models import User
 from reservations.selectors.visible import EVERYTHING, Viewer
 
@@ -35,6 +36,11 @@ class Actor:
     @property
     def may_operate(self) -> bool:
         return self.person is None or self.person.is_operator
+
+    def check_operates(self) -> None:
+        """Raises ``Forbidden`` unless the actor is an operator or Berth itself."""
+        if not self.may_operate:
+            raise Forbidden("Only operators may do this.")
 
 
 BERTH = Actor(None, "berth", "system")

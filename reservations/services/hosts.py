@@ -1,5 +1,6 @@
 """Hosts: registering them, their tokens, how they are to behave, and which devices people may book."""
 
+import json
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -65,18 +66,40 @@ def host_of_token(token: str) -> Host | None:
     return Host.objects.filter(token_digest=digest(token)).first()
 
 
+def behaviour_key(host: Host) -> str:
+    """Names the mode and the settings together: the same as long as nobody changes either."""
+    text = json.dumps([host.mode, host.settings], sort_keys=True)
+    return digest(text).hex()[:16]
+
+
 def set_mode(
-    host: Host, *, mode: str, settings: Mapping[str, Any], actor: Actor, now: datetime
+    host: Host,
+    *,
+    mode: str,
+    settings: Mapping[str, Any],
+    actor: Actor,
+    now: datetime,
+    seen: str | None = None,
 ) -> Host:
     """How the host is to behave from its next look on.
 
+    ``seen`` is the behaviour key that the actor decided on; None: whatever it is now.
+
     Raises:
+        Forbidden
         Invalid: the mode or a setting does not exist.
+        NotPossibleNow: somebody else changed it since it was seen.
     """
+    actor.check_operates()
     _check_mode(mode)
     checked = plans.checked_settings(settings)
     with transaction.atomic():
         current = Host.objects.select_for_update(no_key=True).get(pk=host.pk)
+        if seen is not None and seen != behaviour_key(current):
+            raise NotPossibleNow(
+                f"Somebody changed {host.name} in the meantime; it is shown as it is now. "
+                "Nothing of yours was saved."
+            )
         before = {"mode": current.mode, "settings": current.settings}
         after = {"mode": mode, "settings": checked}
         current.mode, current.settings = mode, checked

@@ -12,11 +12,11 @@ from reservations.core.errors import Invalid
 from reservations.core.plan import REMEMBERED, select_grants
 from reservations.core.wire import HostSettings, Plan, plan_etag
 from reservations.models import Device, Host, Site
-from reservations.selectors import accounts, machines
+from reservations.selectors import accounts, holds, machines
 
 # Set from elsewhere: the mode is a column, the managed devices are those that Berth manages, who is
-# shown is the site's choice.
-_NOT_AN_OVERRIDE = frozenset({"mode", "managed", "show_owners"})
+# shown is the site's choice, a hold is a row of its own.
+_NOT_AN_OVERRIDE = frozenset({"mode", "managed", "show_owners", "hold"})
 
 
 # A change looks at the clock a moment before it is committed. Until this has passed, it may be missing.
@@ -31,7 +31,7 @@ def plan_for(host: Host, *, now: datetime) -> Plan:
     held = machines.held_on(host, since=now - REMEMBERED)
     people = {person for one in held for person in one.people}
     chosen = select_grants(held, accounts.unix_accounts(host, people, now=now), now=now)
-    settings = _settings_of(host)
+    settings = _settings_of(host, now=now)
     epoch = plan_epoch()
     return Plan(
         host=host.name,
@@ -75,14 +75,15 @@ def checked_settings(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return dict(overrides)
 
 
-def _settings_of(host: Host) -> HostSettings:
+def _settings_of(host: Host, *, now: datetime) -> HostSettings:
     managed = Device.objects.filter(host=host, managed_by=Device.ManagedBy.BERTH)
     uuids = (
         managed.exclude(state=Device.State.RETIRED).order_by("uuid").values_list("uuid", flat=True)
     )
     overrides = checked_settings(host.settings)
     elsewhere = {"mode": host.mode, "managed": tuple(uuids), "show_owners": site.SHOW_OWNERS}
-    return msgspec.convert({**overrides, **elsewhere}, HostSettings)
+    settings = msgspec.convert({**overrides, **elsewhere}, HostSettings)
+    return msgspec.structs.replace(settings, hold=holds.of_host(host, now=now))
 
 
 def _random_epoch() -> str:

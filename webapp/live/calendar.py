@@ -25,6 +25,9 @@ class CalendarConsumer(SignedInConsumer):
         whole = self.person.is_operator or self.person.pk in event["readers"]
         await self._tell("booking", event["row"] if whole else visible.masked(event["row"]))
 
+    async def hosts_changed(self, event: dict[str, Any]) -> None:
+        await self._tell("hosts", event["row"])
+
     async def notice_new(self, event: dict[str, Any]) -> None:
         await self._tell("notice", event["row"])
 
