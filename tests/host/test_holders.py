@@ -18,7 +18,8 @@ from reservations.core.wire import ProcessUse, Sample
 from tests.host.people import Child, child, wait_for_ever
 from tests.waiting import until
 from workers.host.clock import boottime_s
-from workers.host.holders import ORPHANED_AFTER, HolderScan, Moment, Target
+from workers.host.ghosts import ORPHANED_AFTER
+from workers.host.holders import HolderScan, Moment, Target
 from workers.host.processes import Processes
 
 ALICE, BOB, CAROL = 61001, 61002, 61003

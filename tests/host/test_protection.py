@@ -6,18 +6,29 @@ from pathlib import Path
 import pytest
 
 from tests.host.fake_proc import FakeProc, undying
+from workers.host.containers import Claim, container_of
 from workers.host.processes import Facts, Processes
-from workers.host.protection import Bounds, person_of, protection, unit_of
+from workers.host.protection import Bounds, Place, person_of, protection, unit_of
 
-ALICE = 61001
+ALICE, BOB = 61001, 61002
 BOUNDS = Bounds(own_pids=frozenset({500, 400}), pid_max=4_194_304)
 JOB = Facts(pid=700, ppid=1, uid=ALICE, euid=ALICE, start_ticks=5, kernel_thread=False)
 HASH = "c0ffee" * 10 + "c0fe"
-POD = "pod12345678_1234_1234_1234_123456789abc"
+SLICE_OF_ALICE = f"/user.slice/user-{ALICE}.slice/user@{ALICE}.service/libpod-{HASH}.scope"
+# Handed out for use in user namespaces.
+SUBORDINATE = 165_536
+
+
+def why(facts: Facts, *, claim: Claim | None = None, bounds: Bounds = BOUNDS) -> str | None:
+    """As the agent judges it, once that much is known about its container."""
+    container = container_of(facts.cgroups)
+    if container is not None and container.rootless:
+        container = None
+    return protection(facts, bounds, Place(person_of(facts), container, claim))
 
 
 def test_an_ordinary_job_is_not_protected() -> None:
-    assert protection(JOB, BOUNDS) is None
+    assert why(JOB) is None
 
 
 @pytest.mark.parametrize(
@@ -34,40 +45,49 @@ def test_an_ordinary_job_is_not_protected() -> None:
         replace(JOB, uid=112, euid=112),
         replace(JOB, uid=999, euid=0),
         replace(JOB, uid=65534, euid=65534),
+        replace(JOB, uid=0, euid=0, namespace_owner=0),
     ],
     ids=str,
 )
 def test_the_system_is_never_stopped(facts: Facts) -> None:
-    assert protection(facts, BOUNDS)
+    assert why(facts)
 
 
-@pytest.mark.parametrize(("uid", "euid"), [(ALICE, 0), (0, ALICE), (ALICE, 61002)])
+@pytest.mark.parametrize(("uid", "euid"), [(ALICE, 0), (0, ALICE), (ALICE, BOB)])
 def test_a_person_is_whoever_stands_behind_it(uid: int, euid: int) -> None:
     facts = replace(JOB, uid=uid, euid=euid)
 
     assert person_of(facts) == ALICE
-    assert protection(facts, BOUNDS) is None
+    assert why(facts) is None
 
 
 @pytest.mark.parametrize(
     ("cgroup", "unit"),
     [
-        (f"/system.slice/docker-{HASH}.scope", f"docker-{HASH}"),
-        (f"/docker/{HASH}", f"docker/{HASH}"),
-        (f"/kubepods.slice/{POD}.slice/cri-containerd-{HASH}.scope", None),
-        (f"/kubepods/besteffort/{POD}/crio-{HASH}", None),
-        (f"/machine.slice/libpod-{HASH}.scope", f"libpod-{HASH}"),
         ("/slurm/uid_61001/job_42/step_batch", "slurm/uid_61001/job_42"),
         ("/system.slice/slurmstepd.scope/job_42/step_0/user", "slurmstepd.scope/job_42"),
     ],
 )
-def test_containers_and_slurm_jobs_are_left_to_their_owners(cgroup: str, unit: str | None) -> None:
+def test_slurm_jobs_are_left_to_slurm(cgroup: str, unit: str) -> None:
     facts = replace(JOB, cgroups=("/", cgroup))
 
-    assert protection(facts, BOUNDS)
-    assert unit_of(facts)
-    if unit:
-        assert unit_of(facts) == unit
+    assert why(facts)
+    assert unit_of(facts) == unit
+
+
+@pytest.mark.parametrize("uid", [ALICE, 0])
+def test_nobody_in_a_container_is_stopped_before_its_booking_is_known(uid: int) -> None:
+    facts = replace(JOB, uid=uid, euid=uid, cgroups=(f"/docker/{HASH}",))
+
+    assert why(facts, claim=None) == "a container whose booking is not known yet"
+    assert why(facts, claim=Claim("docker", booking=17)) is None
+
+
+def test_the_agent_does_not_end_the_container_it_lives_in() -> None:
+    facts = replace(JOB, cgroups=(f"/docker/{HASH}",))
+    inside = replace(BOUNDS, own_container=HASH)
+
+    assert why(facts, claim=Claim("docker", booking=17), bounds=inside)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +99,49 @@ def test_containers_and_slurm_jobs_are_left_to_their_owners(cgroup: str, unit: s
         "/",
     ],
 )
-def test_sessions_and_notebooks_are_not(cgroup: str) -> None:
-    assert protection(replace(JOB, cgroups=(cgroup,)), BOUNDS) is None
+def test_sessions_and_notebooks_are_not_protected(cgroup: str) -> None:
+    assert why(replace(JOB, cgroups=(cgroup,))) is None
 
 
-def test_a_rootless_container_belongs_to_the_owner_of_its_slice() -> None:
-    slice_of_alice = f"/user.slice/user-{ALICE}.slice/user@{ALICE}.service/libpod-{HASH}.scope"
-    inside = replace(JOB, uid=165_536, euid=165_536, cgroups=(slice_of_alice,))
+def test_a_rootless_container_belongs_to_the_person_who_made_its_user_namespace() -> None:
+    inside = replace(JOB, uid=SUBORDINATE, euid=SUBORDINATE, namespace_owner=ALICE)
 
     assert person_of(inside) == ALICE
-    assert protection(inside, BOUNDS) is None
+    assert why(inside) is None
+    assert why(replace(inside, cgroups=(SLICE_OF_ALICE,))) is None
+
+
+def test_a_subordinate_uid_belongs_to_whom_it_was_handed_out() -> None:
+    """Also in a namespace that root has made, and to the owner of the slice where no file says."""
+    inside = replace(JOB, uid=SUBORDINATE, euid=SUBORDINATE, namespace_owner=0)
+
+    assert person_of(inside, subordinate_owner={SUBORDINATE: BOB}.get) == BOB
+    assert person_of(replace(inside, cgroups=(SLICE_OF_ALICE,))) == ALICE
+
+
+def test_a_subordinate_uid_that_belongs_to_nobody_is_never_stopped() -> None:
+    inside = replace(JOB, uid=SUBORDINATE, euid=SUBORDINATE, namespace_owner=0)
+
+    assert person_of(inside) is None
+    assert why(inside) == "a uid of a container that is handed out to nobody"
+
+
+def test_root_of_a_namespace_that_root_has_made_is_root() -> None:
+    facts = replace(JOB, uid=0, euid=0, namespace_owner=0)
+
+    assert person_of(facts) == 0
+
+
+def test_a_high_uid_outside_of_any_namespace_is_a_person() -> None:
+    """A directory hands out such uids to people; a range in a file changes nothing about that."""
+    facts = replace(JOB, uid=SUBORDINATE, euid=SUBORDINATE)
+
+    assert person_of(facts, subordinate_owner={SUBORDINATE: BOB}.get) == SUBORDINATE
+    assert why(facts) is None
+
+
+def test_a_person_who_is_themselves_in_their_namespace_is_that_person() -> None:
+    assert person_of(replace(JOB, namespace_owner=0)) == ALICE
 
 
 def test_a_notebook_service_is_named_for_people_to_read() -> None:
@@ -103,4 +156,14 @@ def test_a_name_protects_nobody(tmp_path: Path, comm: str) -> None:
     facts = Processes(tmp_path, open_pidfd=undying).look(700)
 
     assert facts is not None
-    assert protection(facts, BOUNDS) is None
+    assert why(facts) is None
+
+
+@pytest.mark.parametrize("comm", ["xmrig", "q7", "node_exporter"])
+def test_a_name_nobody_knows_hides_nobody(tmp_path: Path, comm: str) -> None:
+    """Whoever it is, uid and device decide."""
+    FakeProc(tmp_path).add(700, comm=comm, uid=BOB)
+    facts = Processes(tmp_path, open_pidfd=undying).look(700)
+
+    assert facts is not None
+    assert (person_of(facts), why(facts)) == (BOB, None)

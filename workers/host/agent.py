@@ -358,7 +358,7 @@ class Agent:
         )
 
     def _problems(self, in_force: InForce) -> list[HealthProblem]:
-        found = [*self.keeper.problems(), *self._hands.problems]
+        found = [*self.keeper.problems(), *self._hands.problems, *self._lookout.problems]
         found += displays.problems(self._displays)
         found += by_hand.problems(in_force, self._said, trouble=self._hand.trouble)
         for link in self._links:

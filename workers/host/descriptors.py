@@ -132,6 +132,14 @@ def held_numbers(pid: int, proc: Path = Path("/proc")) -> frozenset[int]:
     if held is not None:
         return held
     # The main thread has ended: the folder is empty, the others still hold the table.
+    return held_somewhere(pid, proc)
+
+
+def held_somewhere(pid: int, proc: Path = Path("/proc")) -> frozenset[int]:
+    """What each of its threads has open: one may have a table of its own, away from the others'.
+
+    Dear for programs with many threads, so only for those that are said to hold a device.
+    """
     try:
         threads = os.listdir(f"{proc}/{pid}/task")
     except OSError:

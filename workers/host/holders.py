@@ -5,25 +5,28 @@ names is nobody until /proc shows that it has the device open. A list that fails
 most part says nothing at all: the device's holders are then unknown, and nobody is stopped.
 """
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
-from reservations.core.enforcement import Holder
-from reservations.core.wire import ProcessUse, Sample
-from workers.host.descriptors import DescriptorScan, held_numbers, numbers_of
-from workers.host.processes import Facts, Processes, ancestors
-from workers.host.protection import Bounds, person_of, pid_max, protection, unit_of
+import msgspec
+
+from reservations.core.enforcement import Holder, Keeper
+from reservations.core.wire import HealthProblem, ProcessUse, Sample
+from workers.host.attribution import Attribution
+from workers.host.containers import container_of
+from workers.host.descriptors import DescriptorScan, held_numbers, held_somewhere, numbers_of
+from workers.host.ghosts import Ghosts
+from workers.host.processes import Facts, Processes, ancestors, read_facts
+from workers.host.protection import Bounds, Place, pid_max, protection, unit_of
+
+logger = logging.getLogger(__name__)
 
 # A full scan at least this often: it finds descriptors that were inherited or passed on.
 FULL_SCAN_EVERY = timedelta(seconds=60)
-# Memory that nobody on the list holds is somebody's when there is this much of it ...
-ORPHANED_BYTES = 512 * 2**20
-# ... or this much, where the vendor counts the driver's own share as used ...
-ORPHANED_BYTES_WITH_RESERVE = 2 * 2**30
-# ... and it is still there after this long: drivers take a moment to free it.
-ORPHANED_AFTER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +56,48 @@ class Moment:
         return self.now - timedelta(seconds=age_s)
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One device in one look."""
+
+    target: Target
+    numbers: frozenset[int]
+    bounds: Bounds
+    moment: Moment
+
+
 class HolderScan:
     """Looks at the devices of one host, tick after tick. For one thread.
 
     Every holder it returns is kept in ``processes`` by its pidfd, to be signalled through that.
+    ``problems`` tell what somebody should know of the last look.
     """
 
-    def __init__(self, processes: Processes, *, only_uids: frozenset[int] | None = None) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        *,
+        only_uids: frozenset[int] | None = None,
+        attribution: Attribution | None = None,
+    ) -> None:
         self._processes = processes
+        self._attribution = attribution or Attribution(processes.proc)
+        self._own_container = _own_container(processes.proc)
         self._scan = DescriptorScan(processes.proc, only_uids)
         self._full_scan_at: datetime | None = None
-        self._unclaimed_since: dict[str, datetime] = {}
+        self._ghosts = Ghosts()
         self._lax = False
+        self._unreadable: list[str] = []
+
+    @property
+    def unreadable(self) -> Sequence[str]:
+        """The devices whose process list named mostly nobody."""
+        return self._unreadable
+
+    @property
+    def problems(self) -> list[HealthProblem]:
+        lists = [_unreadable(device) for device in self._unreadable]
+        return [*lists, *self._ghosts.problems(), *self._attribution.problems()]
 
     def look(
         self, targets: Sequence[Target], *, moment: Moment, may_open: frozenset[int] | None
@@ -80,15 +113,21 @@ class HolderScan:
         wanted = frozenset[int]().union(*numbers.values())
         open_by_pid = self._scan.find(wanted, may_open=self._worth_repeating(targets, may_open))
         bounds = self._bounds()
+        self._unreadable = []
+        self._ghosts.suspected = False
         found = {
             target.device: self._holders(
-                target, numbers[target.device], open_by_pid, bounds=bounds, moment=moment
+                _Look(target, numbers[target.device], bounds, moment), open_by_pid
             )
             for target in targets
         }
         self._processes.keep_only(
             holder.pid for holders in found.values() for holder in holders or ()
         )
+        self._attribution.settle()
+        if self._ghosts.suspected:
+            # Perhaps somebody was passed a descriptor since the last full scan.
+            self.full_scan()
         return found
 
     def _worth_repeating(
@@ -112,112 +151,131 @@ class HolderScan:
         self._full_scan_at = None
 
     def _holders(
-        self,
-        target: Target,
-        numbers: frozenset[int],
-        open_by_pid: Mapping[int, frozenset[int]],
-        *,
-        bounds: Bounds,
-        moment: Moment,
+        self, look: _Look, open_by_pid: Mapping[int, frozenset[int]]
     ) -> tuple[Holder, ...] | None:
-        facts = self._facts(pid for pid, held in open_by_pid.items() if held & numbers)
-        if not target.lists_processes:
-            users = frozenset(facts)
-        else:
-            listed = self._listed(target, numbers, bounds)
+        facts = self._facts(pid for pid, held in open_by_pid.items() if held & look.numbers)
+        users = frozenset(facts)
+        if look.target.lists_processes:
+            listed = self._listed(look)
             if listed is None:
                 return None
             facts |= self._facts(listed - facts.keys())
             users = frozenset(listed & facts.keys())
-            if self._memory_is_orphaned(target, users, moment.now):
-                users = frozenset(facts)
+        places = self._places(look.target, facts)
+        protected = {pid: protection(facts[pid], look.bounds, places[pid]) for pid in facts}
+        stoppable = {pid for pid in facts if protected[pid] is None}
+        if self._ghosts.memory_stays(look.target.sample, users, now=look.moment.now):
+            users = frozenset(stoppable)
+        self._ghosts.look(look.target.sample, users | stoppable, now=look.moment.now)
         above = {pid: ancestors(pid, self._processes.proc) for pid in facts}
-        people = _people(target, facts)
-        using = with_descendants(users, above, people)
-        drawing = _graphics_only(target)
+        using = with_descendants(users, above, places) - _graphics_only(look.target)
         return tuple(
-            Holder(
-                pid=pid,
-                uid=people[pid],
-                uids=(people[pid],) if target.trusts_uids else (one.uid, one.euid),
-                started=moment.of_ticks(one.start_ticks),
+            msgspec.structs.replace(
+                self._holder(facts[pid], places[pid], look),
                 ancestors=above[pid],
-                uses=pid in using and pid not in drawing,
-                protected=_protection(one, people[pid], target=target, bounds=bounds),
-                unit=unit_of(one),
+                uses=pid in using,
+                protected=protected[pid],
+                keeper=self._keeper(facts[pid], places[pid], look) if pid in stoppable else None,
             )
-            for pid, one in sorted(facts.items())
+            for pid in sorted(facts)
         )
+
+    def _holder(self, facts: Facts, place: Place, look: _Look) -> Holder:
+        uid = facts.uid if place.person is None else place.person
+        return Holder(
+            pid=facts.pid,
+            uid=uid,
+            uids=(uid,) if look.target.trusts_uids else (facts.uid, facts.euid),
+            started=look.moment.of_ticks(facts.start_ticks),
+            unit=unit_of(facts),
+            container=place.container.id if place.container else None,
+            booking=place.claim.booking if place.claim else None,
+        )
+
+    def _keeper(self, facts: Facts, place: Place, look: _Look) -> Keeper | None:
+        return None if look.target.trusts_uids else self._attribution.keeper(facts, place)
 
     def _facts(self, pids: Iterable[int]) -> dict[int, Facts]:
         looks = ((pid, self._processes.look(pid)) for pid in pids)
         return {pid: facts for pid, facts in looks if facts is not None}
 
-    def _listed(
-        self, target: Target, numbers: frozenset[int], bounds: Bounds
-    ) -> frozenset[int] | None:
+    def _listed(self, look: _Look) -> frozenset[int] | None:
         """The listed pids that hold the device, or None when there is no list to believe.
 
         A pid that is not in /proc any more has just ended; one that is there without the device, or
         cannot be a pid, is garbage.
         """
+        target = look.target
         if target.sample is None or target.sample.processes is None:
             return None
-        holding, garbage = set(), 0
+        holding: set[int] = set()
+        garbage: set[int] = set()
         for pid in {process.pid for process in target.sample.processes}:
-            if not 1 < pid < bounds.pid_max:
-                garbage += 1
+            if not 1 < pid < look.bounds.pid_max:
+                garbage.add(pid)
             elif self._processes.look(pid) is None:
                 continue
-            elif target.trusts_uids or numbers & held_numbers(pid, self._processes.proc):
+            elif target.trusts_uids or self._has_open(pid, look.numbers):
                 holding.add(pid)
             else:
-                garbage += 1
-        return None if garbage > len(holding) else frozenset(holding)
+                garbage.add(pid)
+        if garbage:
+            logger.warning("list of %s names no holders: %s", target.device, sorted(garbage)[:20])
+        if len(garbage) > len(holding):
+            self._unreadable.append(target.device)
+            return None
+        return frozenset(holding)
 
-    def _memory_is_orphaned(self, target: Target, users: frozenset[int], now: datetime) -> bool:
-        """Whether memory stays occupied though no listed process is left to hold it."""
-        if users or not _holds_memory(target.sample):
-            self._unclaimed_since.pop(target.device, None)
-            return False
-        since = self._unclaimed_since.setdefault(target.device, now)
-        return now - since >= ORPHANED_AFTER
+    def _has_open(self, pid: int, numbers: frozenset[int]) -> bool:
+        proc = self._processes.proc
+        return bool(numbers & held_numbers(pid, proc) or numbers & held_somewhere(pid, proc))
+
+    def _places(self, target: Target, facts: Mapping[int, Facts]) -> dict[int, Place]:
+        if not target.trusts_uids:
+            return {pid: self._attribution.place(one) for pid, one in facts.items()}
+        named = {process.pid: process.uid for process in _processes(target)}
+        return {pid: Place(_or(named.get(pid), one.uid)) for pid, one in facts.items()}
 
     def _bounds(self) -> Bounds:
         own = os.getpid()
         proc = self._processes.proc
-        return Bounds(own_pids=frozenset({own, *ancestors(own, proc)}), pid_max=pid_max(proc))
+        return Bounds(
+            own_pids=frozenset({own, *ancestors(own, proc)}),
+            pid_max=pid_max(proc),
+            own_container=self._own_container,
+        )
 
 
 def with_descendants(
-    users: frozenset[int], above: Mapping[int, Sequence[int]], people: Mapping[int, int]
+    users: frozenset[int], above: Mapping[int, Sequence[int]], places: Mapping[int, Place]
 ) -> frozenset[int]:
-    """The users, and those holders below one of them that are the same person's.
+    """The users, and those holders below one of them that are the same person's or container's.
 
     Workers of a training job hold the device without a context of their own, and its memory with it.
     """
     return users | {
         pid
         for pid, ancestors_of_pid in above.items()
-        if any(up in users and people[up] == people[pid] for up in ancestors_of_pid)
+        if any(up in users and places[up].whose == places[pid].whose for up in ancestors_of_pid)
     }
 
 
-def _people(target: Target, facts: Mapping[int, Facts]) -> dict[int, int]:
-    people = {pid: person_of(one) for pid, one in facts.items()}
-    if target.trusts_uids:
-        people |= {
-            process.pid: process.uid
-            for process in _processes(target)
-            if process.uid is not None and process.pid in people
-        }
-    return people
+def _or(uid: int | None, otherwise: int) -> int:
+    return otherwise if uid is None else uid
 
 
-def _protection(facts: Facts, person: int, *, target: Target, bounds: Bounds) -> str | None:
-    if target.trusts_uids:
-        facts = replace(facts, uid=person, euid=person, cgroups=())
-    return protection(facts, bounds)
+def _own_container(proc: Path) -> str | None:
+    """Of the agent itself: it must not end what it lives in."""
+    own = read_facts(os.getpid(), proc)
+    container = container_of(own.cgroups) if own else None
+    return container.id if container else None
+
+
+def _unreadable(device: str) -> HealthProblem:
+    text = (
+        "The driver's list of processes names mostly none that use the device: nobody is stopped."
+    )
+    return HealthProblem(code="process_list", text=text, device=device)
 
 
 def _graphics_only(target: Target) -> frozenset[int]:
@@ -226,11 +284,3 @@ def _graphics_only(target: Target) -> frozenset[int]:
 
 def _processes(target: Target) -> Sequence[ProcessUse]:
     return (target.sample.processes if target.sample else None) or ()
-
-
-def _holds_memory(sample: Sample | None) -> bool:
-    if sample is None or sample.memory_used_bytes is None:
-        return False
-    counts_reserve = sample.memory_reserved_bytes is None
-    limit = ORPHANED_BYTES_WITH_RESERVE if counts_reserve else ORPHANED_BYTES
-    return sample.memory_used_bytes > limit

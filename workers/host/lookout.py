@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from reservations.core.enforcement import DeviceState, GateState, Holder
-from reservations.core.wire import DeviceInfo, ProcessUse, Sample
+from reservations.core.wire import DeviceInfo, HealthProblem, ProcessUse, Sample
 from workers.host.clock import HostClock
 from workers.host.gates.base import Gate, GateError
 from workers.host.holders import HolderScan, Moment, Target
@@ -79,6 +79,11 @@ class Lookout:
             },
         )
 
+    @property
+    def problems(self) -> list[HealthProblem]:
+        """What somebody should know of the last look."""
+        return self._scan.problems
+
     def _unread(self, uuids: Iterable[str]) -> dict[str, Sample]:
         now = self._clock.now()
         return {uuid: Sample(uuid=uuid, at=now, health="unknown") for uuid in uuids}
@@ -93,9 +98,14 @@ class Lookout:
         )
 
     def _named(self, sample: Sample, holders: Sequence[Holder]) -> Sample:
-        """The same reading with a person to each process, as far as one is known."""
+        """The same reading with a person to each process, as far as one is known.
+
+        A list that cannot be believed is shown as unreadable.
+        """
         if not sample.processes:
             return sample
+        if sample.uuid in self._scan.unreadable:
+            return msgspec.structs.replace(sample, processes=None)
         uids = {holder.pid: holder.uid for holder in holders}
         named = tuple(self._name(process, uids) for process in sample.processes)
         return msgspec.structs.replace(sample, processes=named)

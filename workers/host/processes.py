@@ -6,23 +6,33 @@ pidfd is found still alive, and signals go through that pidfd only.
 """
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from sys import byteorder
 
 PROC = Path("/proc")
 # include/linux/proc_ns.h: the inode of the machine's first pid namespace is fixed.
 INIT_PID_NAMESPACE_INODE = 0xEFFFFFFC
+INIT_USER_NAMESPACE_INODE = 0xEFFFFFFD
+# include/uapi/linux/nsfs.h
+_NS_GET_PARENT = 0xB702
+_NS_GET_OWNER_UID = 0xB704
 # include/linux/sched.h
 PF_KTHREAD = 0x00200000
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What /proc says about a process. ``start_ticks`` count from boot; ``cgroups`` are its paths."""
+    """What /proc says about a process. ``start_ticks`` count from boot; ``cgroups`` are its paths.
+
+    ``namespace_owner`` is the uid that made its user namespace, in which uids are others than
+    outside; None while it lives in the machine's own.
+    """
 
     pid: int
     ppid: int
@@ -31,6 +41,7 @@ class Facts:
     start_ticks: int
     kernel_thread: bool
     cgroups: tuple[str, ...] = ()
+    namespace_owner: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,7 @@ def read_facts(pid: int, proc: Path = PROC) -> Facts | None:
         start_ticks=stat.start_ticks,
         kernel_thread=bool(stat.flags & PF_KTHREAD),
         cgroups=tuple(line.split(":", 2)[2] for line in cgroups.splitlines() if ":" in line),
+        namespace_owner=_namespace_owner(pid, proc),
     )
 
 
@@ -104,6 +116,30 @@ def _read_uids(pid: int, proc: Path) -> tuple[int, int]:
             real, effective = line.split()[1:3]
             return int(real), int(effective)
     raise ValueError(f"no Uid line for {pid}")
+
+
+def _namespace_owner(pid: int, proc: Path) -> int | None:
+    """Of namespaces within each other the outermost counts: only that was made by a uid of here."""
+    try:
+        namespace = os.open(proc / str(pid) / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if os.fstat(namespace).st_ino == INIT_USER_NAMESPACE_INODE:
+            return None
+        while True:
+            parent = fcntl.ioctl(namespace, _NS_GET_PARENT)
+            if os.fstat(parent).st_ino == INIT_USER_NAMESPACE_INODE:
+                os.close(parent)
+                return int.from_bytes(
+                    fcntl.ioctl(namespace, _NS_GET_OWNER_UID, bytes(4)), byteorder
+                )
+            os.close(namespace)
+            namespace = parent
+    except OSError:
+        return None
+    finally:
+        os.close(namespace)
 
 
 class Processes:
