@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reservations.core.enforcement import EarlySignal, Fact, Holder, HostGrant
-from reservations.core.eviction import topmost
 from reservations.core.rights import TICK_TOLERANCE
+from reservations.core.stopping import topmost
 from reservations.core.wire import MAX_PIDS_PER_REPORT
 
 BEFORE_END = timedelta(minutes=10)

@@ -277,6 +277,11 @@ class Ladder(Shape, frozen=True, kw_only=True):
         """Whether somebody was signalled and may still be there: look every second."""
         return any(r.signalled_at is not None and r.stuck_at is None for r in self.rungs)
 
+    @property
+    def given_up(self) -> frozenset[str]:
+        """The devices whose gate somebody else keeps changing: nobody on them is signalled."""
+        return frozenset(mark.device for mark in self.gates if mark.given_up_at is not None)
+
     def adopting(self, at: datetime) -> "Ladder":
         """As if the host had been switched to `enforce` at that instant, if that is later."""
         if self.enforcing_since is None or at <= self.enforcing_since:

@@ -1,18 +1,24 @@
 """One device's gate: whom it should let in now.
 
 It closes to whoever has no right any more at once. It opens to somebody new only when it has been
-seen closed to everybody else, and nobody else was found on the device after that.
+seen closed to everybody else, and nobody else was found on the device after that. One that somebody
+else keeps changing is left alone (`drift.py`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
+from reservations.core import drift
 from reservations.core.enforcement import (
     Action,
     Fact,
     GateMark,
     GateState,
     HostGrant,
+    Party,
     Rung,
     SetGate,
     Tell,
@@ -23,23 +29,19 @@ from reservations.core.wire import ReportKind
 
 @dataclass(frozen=True, slots=True)
 class GateCase:
-    """What decides over one gate. ``foreign``: uids without a right that are on the device."""
+    """What decides over one gate. ``foreign``: who is on the device without a right, and has to leave."""
 
     rights: Rights
     observed: GateState
-    mark: GateMark | None
-    foreign: frozenset[int]
+    mark: GateMark
+    foreign: frozenset[Party]
     always_open: frozenset[int]
     stuck: Rung | None = None
 
     @property
-    def last_set(self) -> GateState | None:
-        return self.mark.state if self.mark else None
-
-    @property
     def kept(self) -> frozenset[int]:
         """Those whom the gate lets in already, and who have the right."""
-        standing = self.last_set or (self.observed if self.observed.sound else GateState())
+        standing = self.mark.state or (self.observed if self.observed.sound else GateState())
         return self.rights.uids & standing.uids
 
     @property
@@ -58,31 +60,67 @@ class GateCase:
         return GateState(uids=(self.always_open | admitted) - {0}, group_open=self.rights.walk_up)
 
 
-def gate_step(
-    case: GateCase, *, told: frozenset[str], now: datetime
-) -> tuple[list[Action], list[Fact]]:
-    """The actions for one gate, and those facts among theirs that are told once per grant."""
+@dataclass(frozen=True, slots=True)
+class GateStep:
+    """What to do about one gate. ``once``: those facts among its actions' that are told once per grant."""
+
+    actions: tuple[Action, ...]
+    once: tuple[Fact, ...]
+    mark: GateMark
+
+
+def gate_step(case: GateCase, *, told: frozenset[str], now: datetime) -> GateStep:
+    """Sets the gate where it differs from what is wanted, unless somebody else keeps changing it."""
     wanted = case.wanted
-    once = [opened(grant) for grant in case.rights.honoured if grant.uid in wanted.uids]
-    fresh = tuple(fact for fact in once if fact.id not in told)
-    actions: list[Action] = []
-    if case.observed != wanted:
-        facts = (*_drift(case, now), *_closed(case, wanted), *fresh)
-        actions.append(
-            SetGate(
-                device=case.rights.device,
-                uids=wanted.uids,
-                group_open=wanted.group_open,
-                facts=facts,
-            )
-        )
-    elif fresh:
-        actions.append(Tell(facts=fresh))
-    waits = [*_delayed(case, wanted), *_set_aside(case.rights)]
-    delayed = tuple(fact for fact in waits if fact.id not in told)
-    if delayed:
-        actions.append(Tell(facts=delayed))
-    return actions, [*once, *waits]
+    verdict = drift.judge(_known(case, wanted), case.observed, now=now)
+    stands = case.observed == wanted
+    if not stands and not verdict.may_set:
+        return _left_alone(case, verdict, told)
+    once = tuple(opened(grant) for grant in case.rights.honoured if grant.uid in wanted.uids)
+    waits = (*_delayed(case, wanted), *_set_aside(case.rights))
+    facts = (*verdict.facts, *(() if stands else _closed(case, wanted)), *_untold(once, told))
+    moves = _tell(facts) if stands else (_set(case, wanted, facts),)
+    return GateStep(
+        actions=(*moves, *_tell(_untold(waits, told))),
+        once=(*once, *waits),
+        mark=msgspec.structs.replace(verdict.mark, state=wanted),
+    )
+
+
+def _known(case: GateCase, wanted: GateState) -> GateMark:
+    """A change that leads where we were going is none."""
+    if case.observed == wanted:
+        return msgspec.structs.replace(case.mark, state=wanted)
+    return case.mark
+
+
+def _set(case: GateCase, wanted: GateState, facts: tuple[Fact, ...]) -> SetGate:
+    return SetGate(
+        device=case.rights.device,
+        uids=wanted.uids,
+        group_open=wanted.group_open,
+        facts=facts,
+    )
+
+
+def _left_alone(case: GateCase, verdict: drift.Verdict, told: frozenset[str]) -> GateStep:
+    """Nothing is set and nothing claimed; whom it was not opened for is told why."""
+    text = "something else on the host keeps changing who may open the device"
+    waiting = [grant for grant in case.rights.honoured if opened(grant).id not in told]
+    waits = tuple(_delay(grant, text) for grant in waiting)
+    return GateStep(
+        actions=(*_tell(verdict.facts), *_tell(_untold(waits, told))),
+        once=waits,
+        mark=verdict.mark,
+    )
+
+
+def _untold(facts: Iterable[Fact], told: frozenset[str]) -> tuple[Fact, ...]:
+    return tuple(fact for fact in facts if fact.id not in told)
+
+
+def _tell(facts: tuple[Fact, ...]) -> tuple[Action, ...]:
+    return (Tell(facts=facts),) if facts else ()
 
 
 def opened(grant: HostGrant) -> Fact:
@@ -96,16 +134,9 @@ def _set_aside(rights: Rights) -> list[Fact]:
     if by_hand is None:
         return [_about("overlap", grant, edge=None) for grant in rights.disputed]
     text = "an administrator of the host has given the device to somebody else for a while"
+    began = by_hand.start
     return [
-        Fact(
-            kind="delayed",
-            since=max(grant.start, by_hand.start),
-            device=grant.device,
-            booking=grant.booking,
-            uid=grant.uid,
-            edge=max(grant.start, by_hand.start),
-            text=text,
-        )
+        _delay(grant, text, since=max(grant.start, began), edge=max(grant.start, began))
         for grant in rights.disputed
     ]
 
@@ -125,41 +156,27 @@ def _delayed(case: GateCase, wanted: GateState) -> list[Fact]:
     """Told to each person who has the right but must wait, and again when the wait has no end."""
     if not case.foreign:
         return []
+    stuck_at = case.stuck.stuck_at if case.stuck else None
     text = f"waiting until {len(case.foreign)} other user(s) are off the device"
-    if case.stuck is not None:
+    if stuck_at is not None:
         text = "a process on the device cannot be ended; it needs attention"
     return [
-        Fact(
-            kind="delayed",
-            since=case.stuck.stuck_at or grant.start if case.stuck else grant.start,
-            device=grant.device,
-            booking=grant.booking,
-            uid=grant.uid,
-            edge=grant.start,
-            text=text,
-        )
+        _delay(grant, text, since=stuck_at)
         for grant in case.rights.honoured
         if grant.uid not in wanted.uids
     ]
 
 
-def _drift(case: GateCase, now: datetime) -> list[Fact]:
-    """Somebody else changed the gate since it was last set."""
-    if case.last_set is None or case.observed == case.last_set:
-        return []
-    return [
-        Fact(
-            kind="drift",
-            since=now,
-            device=case.rights.device,
-            text="somebody else changed who may open the device; it was put right",
-        )
-    ]
+def _delay(
+    grant: HostGrant, text: str, *, since: datetime | None = None, edge: datetime | None = None
+) -> Fact:
+    fact = _about("delayed", grant, edge=edge or grant.start)
+    return msgspec.structs.replace(fact, since=since or grant.start, text=text)
 
 
 def _closed(case: GateCase, wanted: GateState) -> list[Fact]:
     """Whose end takes them out of the gate. An end that another grant continues is none."""
-    before = case.observed.uids | (case.last_set.uids if case.last_set else frozenset())
+    before = case.observed.uids | (case.mark.state.uids if case.mark.state else frozenset())
     leaving = sorted(before - wanted.uids - case.rights.uids)
     over = [case.rights.ended[uid] for uid in leaving if uid in case.rights.ended]
     return [

@@ -4,69 +4,37 @@ Level-triggered: the answer depends on the two states and the clock alone, never
 Gates close before anybody is signalled, ends come before starts, and doubt stops nobody.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import msgspec
 
-from reservations.core import early, eviction
+from reservations.core import drift, early, eviction, stopping
 from reservations.core.enforcement import (
     Action,
     Decision,
-    DeviceState,
     Fact,
     GateMark,
     GateState,
     Holder,
     HostGrant,
+    Keeper,
     Ladder,
     Observed,
+    Party,
     PlanState,
     RestoreGate,
-    Rung,
     SetGate,
     Tell,
 )
-from reservations.core.eviction import Case
 from reservations.core.gating import GateCase, gate_step, opened
-from reservations.core.rights import Rights, rights
+from reservations.core.judging import WALK_UP_NOTICE, Case
+from reservations.core.situation import Device, World, looked_at, members_of
 from reservations.core.wire import HostSettings
 
 # A signalled process that obeys is gone within moments: do not let the next person wait a second.
 LOOK_AFTER_SIGNAL = timedelta(seconds=0.1)
-
-
-@dataclass(frozen=True, slots=True)
-class _World:
-    """What is the same for every device in one look."""
-
-    grants: Sequence[HostGrant]
-    observed: Observed
-    ladder: Ladder
-    now: datetime
-    settings: HostSettings
-    plan: PlanState
-
-    @property
-    def spared(self) -> frozenset[int]:
-        """Never stopped and never in the way. Root is protected by who it is, not by this list."""
-        return frozenset((*self.settings.exempt_uids, *self.settings.always_open_uids)) - {0}
-
-
-@dataclass(frozen=True, slots=True)
-class _Device:
-    """One managed device: who has a right to it, and who is on it without one, by uid.
-
-    ``foreign`` is None where the holders could not be read.
-    """
-
-    rights: Rights
-    state: DeviceState
-    rungs: Mapping[int, Rung]
-    mark: GateMark | None
-    foreign: Mapping[int, tuple[Holder, ...]] | None
-    present: frozenset[int]
 
 
 def plan_actions(
@@ -87,10 +55,9 @@ def plan_actions(
         return Decision(ladder=ladder)
     settings = _settings_to_act_on(settings, ladder, plan)
     ladder = _with_switch(ladder, settings, now)
-    world = _World(grants, observed, ladder, now, settings, plan)
-    devices = [
-        _looked_at(world, device) for device in sorted(set(settings.managed) & observed.keys())
-    ]
+    members = members_of(grants, observed)
+    world = World(grants, observed, ladder, now, settings, plan, members)
+    devices = [looked_at(world, device) for device in sorted({*settings.managed} & observed.keys())]
     farewells = [action for device in devices for action in _farewells(device)]
     restored, ladder = _restore_gates(ladder, settings)
     gated, ladder = _move_gates(world, ladder, devices)
@@ -110,12 +77,14 @@ def next_edge(
     edges = [edge for grant in grants for edge in (grant.start, grant.end)]
     edges += [early.due_at(grant) for grant in grants if grant.early_signal]
     if settings.unbooked_use == "allow":
-        edges += [grant.start - eviction.WALK_UP_NOTICE for grant in grants]
+        edges += [grant.start - WALK_UP_NOTICE for grant in grants]
     for rung in ladder.rungs:
-        edges += eviction.next_due(rung, settings)
+        edges += stopping.next_due(rung, settings)
         last = rung.last_pass_at or rung.signalled_at
         if last is not None:
             edges.append(last + LOOK_AFTER_SIGNAL)
+    for mark in ladder.gates:
+        edges += drift.next_due(mark)
     if ladder.enforcing_since is not None:
         edges.append(ladder.enforcing_since + timedelta(hours=settings.adopt_h))
     return min((edge for edge in edges if edge > now), default=None)
@@ -135,35 +104,6 @@ def _with_switch(ladder: Ladder, settings: HostSettings, now: datetime) -> Ladde
     return msgspec.structs.replace(ladder, enforcing_since=since)
 
 
-def _looked_at(world: _World, device: str) -> _Device:
-    state = world.observed[device]
-    due = rights(world.grants, device, settings=world.settings, now=world.now)
-    rungs = {rung.uid: rung for rung in world.ladder.rungs if rung.device == device}
-    using = [
-        holder
-        for holder in state.holders or ()
-        if holder.protected is None and (holder.uses or _known_to(rungs, holder))
-    ]
-    foreign: dict[int, tuple[Holder, ...]] = {}
-    for holder in using:
-        if not due.cover(holder) and world.spared.isdisjoint((holder.uid, *holder.uids)):
-            foreign[holder.uid] = (*foreign.get(holder.uid, ()), holder)
-    return _Device(
-        rights=due,
-        state=state,
-        rungs=rungs,
-        mark=next((mark for mark in world.ladder.gates if mark.device == device), None),
-        foreign=None if state.holders is None else foreign,
-        present=frozenset(holder.uid for holder in using),
-    )
-
-
-def _known_to(rungs: Mapping[int, Rung], holder: Holder) -> bool:
-    """Whether it was in use when its person was signalled: workers outlive the process listed."""
-    rung = rungs.get(holder.uid)
-    return rung is not None and rung.signalled_at is not None and holder.pid in rung.pids
-
-
 def _restore_gates(ladder: Ladder, settings: HostSettings) -> tuple[list[Action], Ladder]:
     """Give back the nodes of devices that are gated no more."""
     gated = set(settings.managed) if settings.mode == "enforce" else set()
@@ -174,7 +114,7 @@ def _restore_gates(ladder: Ladder, settings: HostSettings) -> tuple[list[Action]
 
 
 def _move_gates(
-    world: _World, ladder: Ladder, devices: Iterable[_Device]
+    world: World, ladder: Ladder, devices: Iterable[Device]
 ) -> tuple[list[Action], Ladder]:
     """Set the gates that differ, those that close before those that open."""
     if world.settings.mode != "enforce":
@@ -188,23 +128,23 @@ def _move_gates(
         if device.state.gate is None:
             continue
         case = _gate_case(world, device, device.state.gate)
-        steps, once = gate_step(case, told=ladder.told, now=world.now)
-        actions += steps
-        told |= {fact.id for fact in once}
-        marks[device.rights.device] = GateMark(device=device.rights.device, state=case.wanted)
+        step = gate_step(case, told=ladder.told, now=world.now)
+        actions += step.actions
+        told |= {fact.id for fact in step.once}
+        marks[device.rights.device] = step.mark
     actions.sort(key=lambda action: _closes_nothing(action, world.observed))
     gates = tuple(marks[name] for name in sorted(marks))
     return actions, msgspec.structs.replace(ladder, gates=gates, told=told)
 
 
-def _gate_case(world: _World, device: _Device, observed: GateState) -> GateCase:
-    stuck = (rung for rung in device.rungs.values() if rung.stuck_at is not None)
+def _gate_case(world: World, device: Device, observed: GateState) -> GateCase:
+    in_the_way = device.in_the_way
+    stuck = (device.rungs[p] for p in in_the_way if p in device.rungs and device.rungs[p].stuck_at)
     return GateCase(
         rights=device.rights,
         observed=observed,
-        mark=device.mark,
-        # Unreadable: whoever was on it at the last look has not been seen to leave.
-        foreign=frozenset(device.rungs if device.foreign is None else device.foreign),
+        mark=device.mark or GateMark(device=device.rights.device, state=None),
+        foreign=in_the_way,
         always_open=frozenset(world.settings.always_open_uids),
         stuck=next(stuck, None),
     )
@@ -219,7 +159,7 @@ def _closes_nothing(action: Action, observed: Observed) -> bool:
 
 
 def _signal_early(
-    world: _World, ladder: Ladder, devices: Sequence[_Device]
+    world: World, ladder: Ladder, devices: Sequence[Device]
 ) -> tuple[list[Action], Ladder]:
     """Once for each end; what could not be seen when it was due is made up for until the end."""
     due = early.due(world.grants, now=world.now)
@@ -228,13 +168,15 @@ def _signal_early(
         early.Case(grant, holders)
         for device in devices
         for grant in due
-        if early.fact(grant).id not in told and (holders := _asked_for(world, device, grant))
+        if early.fact(grant).id not in told
+        and grant.device not in ladder.given_up
+        and (holders := _asked_for(world, device, grant))
     ]
     told |= {early.fact(case.grant).id for case in cases}
     return [*early.signals(cases)], msgspec.structs.replace(ladder, told=ladder.told | told)
 
 
-def _asked_for(world: _World, device: _Device, grant: HostGrant) -> tuple[Holder, ...]:
+def _asked_for(world: World, device: Device, grant: HostGrant) -> tuple[Holder, ...]:
     """Those whom the early signal of a grant is for; nobody where anything is in doubt."""
     due = device.rights
     if world.settings.mode != "enforce" or not world.plan.may_stop:
@@ -244,58 +186,99 @@ def _asked_for(world: _World, device: _Device, grant: HostGrant) -> tuple[Holder
     return tuple(
         holder
         for holder in device.state.holders or ()
-        if early.was_there(holder, grant)
-        and holder.uses
-        and holder.protected is None
-        and world.spared.isdisjoint((holder.uid, *holder.uids))
+        if early.was_there(holder, grant) and holder.uses and not world.spares(holder)
     )
 
 
 def _move_people(
-    world: _World, ladder: Ladder, devices: Sequence[_Device]
+    world: World, ladder: Ladder, devices: Sequence[Device]
 ) -> tuple[list[Action], Ladder]:
-    """Take every person without a right one step further, unless it is too many at once."""
-    cases = [case for device in devices for case in _cases(world, device)]
-    due = [case for case in cases if eviction.is_due_without_an_end(case)]
-    too_many = len(due) > world.settings.kill_budget
-    actions, ladder = _hold_fire(ladder, len(due), too_many=too_many, now=world.now)
+    """Take every party without a right one step further, unless it is too many at once."""
+    cases = [case for device in devices for case in _cases(world, ladder, device)]
+    due = [eviction.is_due_without_an_end(case) for case in cases]
+    too_many = sum(due) > world.settings.kill_budget
+    actions, ladder = _hold_fire(ladder, sum(due), too_many=too_many, now=world.now)
+    held = [
+        replace(case, hold_fire=too_many and is_due)
+        for case, is_due in zip(cases, due, strict=True)
+    ]
+    units = _units_to_stop(world, held)
     read = {device.rights.device for device in devices if device.foreign is not None}
     rungs = [rung for rung in ladder.rungs if rung.device not in read]
-    for case in cases:
-        rung, steps = eviction.step(replace(case, hold_fire=too_many and case in due))
+    for case in held:
+        rung, steps = eviction.step(replace(case, units=units))
         actions += steps
         if rung is not None:
             rungs.append(rung)
     kept = [rung for rung in rungs if rung.device in world.settings.managed]
-    ordered = tuple(sorted(kept, key=lambda rung: (rung.device, rung.uid)))
+    ordered = tuple(sorted(kept, key=lambda rung: (rung.device, rung.uid, rung.container or "")))
     return actions, msgspec.structs.replace(ladder, rungs=ordered)
 
 
-def _cases(world: _World, device: _Device) -> list[Case]:
+def _cases(world: World, ladder: Ladder, device: Device) -> list[Case]:
+    given_up = device.rights.device in ladder.given_up
     return [
         Case(
             rights=device.rights,
-            uid=uid,
+            party=party,
             holders=holders,
-            gate=device.state.gate,
+            gate=None if given_up else device.state.gate,
             settings=world.settings,
             plan=world.plan,
             enforcing_since=world.ladder.enforcing_since,
             now=world.now,
-            rung=device.rungs.get(uid),
+            rung=device.rungs.get(party),
+            tolerated=party not in device.in_the_way,
         )
-        for uid, holders in sorted((device.foreign or {}).items())
+        for party, holders in sorted((device.foreign or {}).items(), key=_by_party)
     ]
 
 
-def _farewells(device: _Device) -> list[Action]:
+def _by_party(entry: tuple[Party, object]) -> tuple[int, str]:
+    return entry[0].uid, entry[0].container or ""
+
+
+def _units_to_stop(world: World, cases: Iterable[Case]) -> frozenset[Keeper]:
+    """The units all of whose processes, as far as anybody has seen, are to be stopped in this look.
+
+    One that also serves a device to which its person has a right, or may have, is left alone.
+    """
+    keepers = {holder.keeper for case in cases for holder in case.holders if holder.keeper}
+    if not keepers:
+        return frozenset()
+    ending = {(case.rights.device, pid) for case in cases for pid in eviction.pids_to_stop(case)}
+    needed = {
+        holder.keeper
+        for device, state in world.observed.items()
+        for holder in state.holders or ()
+        if (holder.uses or holder.protected) and (device, holder.pid) not in ending
+    }
+    return frozenset(
+        holder.keeper
+        for case in cases
+        for holder in case.holders
+        if holder.keeper and holder.keeper not in needed and not _may_serve_unseen(world, holder)
+    )
+
+
+def _may_serve_unseen(world: World, holder: Holder) -> bool:
+    """Whether its people have a right to a device whose processes cannot be read now."""
+    unread = {device for device, state in world.observed.items() if state.holders is None}
+    people = world.people_behind(holder)
+    return any(
+        grant.device in unread and grant.uid in people and grant.start <= world.now < grant.end
+        for grant in world.grants
+    )
+
+
+def _farewells(device: Device) -> list[Action]:
     """Told of those with a rung whom this look no longer saw on the device."""
     if device.foreign is None:
         return []
     return [
         action
-        for uid, rung in sorted(device.rungs.items())
-        if uid not in device.present
+        for party, rung in sorted(device.rungs.items(), key=_by_party)
+        if party not in device.present
         for action in eviction.gone(rung)
     ]
 
