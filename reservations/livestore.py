@@ -18,6 +18,8 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from reservations.core.wire import Sample
+
 logger = logging.getLogger(__name__)
 
 # Every tick of a host is published here, as the text that browsers get.
@@ -26,6 +28,7 @@ RING: Final = timedelta(minutes=10)
 # A page that is looked at says so again before this has passed.
 WATCHED_S: Final = 15
 _LATEST: Final = "berth:live:latest"
+_SAMPLES: Final = "berth:live:samples"
 _RING: Final = "berth:live:ring:"
 _WATCHED: Final = "berth:live:watched"
 # One reading a second, and a few to spare.
@@ -57,11 +60,18 @@ class _Breaker:
 breaker = _Breaker()
 
 
-def publish(devices: Sequence[dict[str, Any]], *, now: datetime, gone: Sequence[str] = ()) -> bool:
+def publish(
+    devices: Sequence[dict[str, Any]],
+    *,
+    now: datetime,
+    gone: Sequence[str] = (),
+    samples: Sequence[Sample] = (),
+) -> bool:
     """Store and announce one tick of a host; says whether somebody is watching.
 
     ``devices`` are live devices without their ring, ``gone`` those of the host that are no longer
-    shown. Takes 0.5 s at most, whatever state Redis is in.
+    shown. ``samples`` are the readings themselves, people by their Unix names: for operators alone.
+    Takes 0.5 s at most, whatever state Redis is in.
     """
     if not devices:
         return watched()
@@ -72,8 +82,11 @@ def publish(devices: Sequence[dict[str, Any]], *, now: datetime, gone: Sequence[
         pipe.exists(_WATCHED)
         pipe.publish(CHANNEL, text)
         pipe.hset(_LATEST, mapping=latest)
+        if samples:
+            pipe.hset(_SAMPLES, mapping={one.uuid: msgspec.json.encode(one) for one in samples})
         if gone:
             pipe.hdel(_LATEST, *gone)
+            pipe.hdel(_SAMPLES, *gone)
         for device in devices:
             key = _RING + device["uuid"]
             point = (int(now.timestamp()), device["utilization_percent"])
@@ -104,6 +117,13 @@ def latest(uuids: Sequence[str]) -> dict[str, dict[str, Any]]:
     answers = _try(lambda pipe: pipe.hmget(_LATEST, list(uuids))) if uuids else None
     found = zip(uuids, answers[0], strict=True) if answers else ()
     return {uuid: msgspec.json.decode(text, type=dict[str, Any]) for uuid, text in found if text}
+
+
+def samples(uuids: Sequence[str]) -> dict[str, Sample]:
+    """The newest reading of these devices, where there is one, however old."""
+    answers = _try(lambda pipe: pipe.hmget(_SAMPLES, list(uuids))) if uuids else None
+    found = zip(uuids, answers[0], strict=True) if answers else ()
+    return {uuid: msgspec.json.decode(text, type=Sample) for uuid, text in found if text}
 
 
 def mark_watched() -> None:

@@ -163,6 +163,7 @@ class ProcessUse(Shape, frozen=True, kw_only=True):
     """One process on a device. ``unix_name`` is None when the host cannot name the uid.
 
     ``graphics_only``: the vendor lists it as drawing and not as computing; it is never stopped.
+    ``protected`` says why else it never is. ``container`` is the full id of its container.
     """
 
     pid: Count
@@ -170,6 +171,13 @@ class ProcessUse(Shape, frozen=True, kw_only=True):
     unix_name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
     memory_bytes: Count | None = None
     graphics_only: bool = False
+    started: Instant | None = None
+    container: Id | None = None
+    protected: ShortText | None = None
+
+    def __post_init__(self) -> None:
+        if self.started is not None and not _EARLIEST <= self.started < _LATEST:
+            raise ValueError("instants must lie between the years 1970 and 2200")
 
 
 class Sample(Shape, frozen=True, kw_only=True):

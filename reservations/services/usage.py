@@ -101,4 +101,5 @@ def _show(host: Host, samples: Sequence[Sample], *, rules: HostSettings, now: da
     readings = {sample.uuid: sample for sample in samples}
     view = LiveView(host, shown, rules=rules, now=now)
     values = [view.value(device, readings.get(device.uuid)) for device in shown]
-    return livestore.publish(values, now=now, gone=gone)
+    kept = [readings[one.uuid] for one in shown if one.uuid in readings]
+    return livestore.publish(values, now=now, gone=gone, samples=kept)
