@@ -15,14 +15,20 @@ from tests.host.people import Child, child, wait_for_ever
 from tests.waiting import until
 from workers.host.processes import (
     INIT_PID_NAMESPACE_INODE,
+    Facts,
     Processes,
     ancestors,
     read_facts,
     sees_the_host,
 )
+from workers.host.protection import person_of
 
 ALICE = 61001
+SUBORDINATE = 165_536
+CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
+PR_SET_DUMPABLE = 4
+_libc = ctypes.CDLL(None, use_errno=True)
 pytestmark = pytest.mark.root
 
 
@@ -227,6 +233,57 @@ def test_facts_of_a_process_that_ended_while_they_were_read_count_for_nothing(
     made = Processes(tmp_path, open_pidfd=lambda pid: ended)
     assert made.look(700) is None
     assert Processes(tmp_path, open_pidfd=undying).look(700)
+
+
+def in_a_user_namespace(ready: Callable[[], None]) -> None:
+    """Becomes uid 1 of it when it hears SIGUSR1."""
+    signal.signal(signal.SIGUSR1, lambda *_: os.setuid(1))
+    assert _libc.unshare(CLONE_NEWUSER) == 0
+    ready()
+    wait_for_ever()
+
+
+def in_one_within_another(ready: Callable[[], None]) -> None:
+    assert _libc.unshare(CLONE_NEWUSER) == 0
+    assert _libc.prctl(PR_SET_DUMPABLE, 1) == 0
+    Path("/proc/self/setgroups").write_text("deny")
+    for name in ("uid_map", "gid_map"):
+        Path(f"/proc/self/{name}").write_text(f"0 {ALICE} 1")
+    in_a_user_namespace(ready)
+
+
+@pytest.mark.parametrize("body", [in_a_user_namespace, in_one_within_another])
+def test_who_made_the_outermost_user_namespace_is_known(
+    processes: Processes, body: Callable[[Callable[[], None]], None]
+) -> None:
+    with child(ALICE, body) as one:
+        facts = processes.look(one.pid)
+
+        assert facts is not None
+        assert (facts.uid, facts.namespace_owner) == (ALICE, ALICE)
+
+
+def test_the_machines_own_user_namespace_has_no_owner(processes: Processes) -> None:
+    with child(ALICE, obedient) as one:
+        facts = processes.look(one.pid)
+
+        assert facts is not None
+        assert facts.namespace_owner is None
+
+
+def test_a_process_under_a_subordinate_uid_is_its_persons(processes: Processes) -> None:
+    """As in a rootless container; root writes the map here, as newuidmap does there."""
+    with child(ALICE, in_a_user_namespace) as one:
+        Path(f"/proc/{one.pid}/uid_map").write_text(f"0 {ALICE} 1\n1 {SUBORDINATE} 65536\n")
+        os.kill(one.pid, signal.SIGUSR1)
+        facts = until(lambda: became(SUBORDINATE, processes.look(one.pid)))
+
+        assert facts.namespace_owner == ALICE
+        assert person_of(facts) == ALICE
+
+
+def became(uid: int, facts: Facts | None) -> Facts | None:
+    return facts if facts is not None and facts.uid == uid else None
 
 
 def test_an_agent_in_a_pid_namespace_of_its_own_knows_it(tmp_path: Path) -> None:
