@@ -65,7 +65,7 @@ class GateState(Shape, frozen=True, kw_only=True):
 class Keeper(Shape, frozen=True, kw_only=True):
     """What starts a process again when it is ended: it has to be stopped through this, or the loop never ends.
 
-    ``owner``: the uid whose own podman or service manager it is; None: the machine's.
+    ``owner``: the uid whose own service manager it is; None: the machine's.
     """
 
     engine: Literal["docker", "podman", "systemd"]
@@ -281,12 +281,6 @@ class Ladder(Shape, frozen=True, kw_only=True):
     def given_up(self) -> frozenset[str]:
         """The devices whose gate somebody else keeps changing: nobody on them is signalled."""
         return frozenset(mark.device for mark in self.gates if mark.given_up_at is not None)
-
-    def adopting(self, at: datetime) -> "Ladder":
-        """As if the host had been switched to `enforce` at that instant, if that is later."""
-        if self.enforcing_since is None or at <= self.enforcing_since:
-            return self
-        return msgspec.structs.replace(self, enforcing_since=at)
 
     def after_reboot(self) -> "Ladder":
         """No process and no device node survived; what was decided did."""

@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.stage import ALICE, grant
 from tests.host.control_plane import ControlPlaneDouble
 from tests.host.fake_machine import FakeMachine
 from tests.host.kit import SimHost
+from tests.host.slot import Bench, make_node
 
 
 @pytest.fixture
@@ -25,3 +27,12 @@ def plane(sim: SimHost) -> Iterator[ControlPlaneDouble]:
 @pytest.fixture
 def machine(tmp_path: Path) -> FakeMachine:
     return FakeMachine(tmp_path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Alice has an hour from eleven on. What could not be done must have been expected by the test."""
+    made = Bench(make_node(tmp_path), [grant(ALICE)])
+    yield made
+    made.processes.close()
+    assert made.problems == []

@@ -1,120 +1,19 @@
-"""One slot on the real kernel, as root: nodes, uids and processes are real, only the time is given.
+"""One slot on the real kernel, as root: refused, opened, closed, cleared."""
 
-Decisions, gate, holder scan and signals work together here as in the agent's loop.
-"""
-
-import errno
 import os
 import signal
-import stat
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from reservations.core.enforcement import DeviceState, HostGrant, Ladder, PlanState
-from reservations.core.reconcile import plan_actions
-from reservations.core.wire import HostSettings, ProcessUse, Sample
-from tests.core.stage import ALICE, BOB, GPU, at, grant
-from tests.host.people import as_person, child, wait_for_ever
+from tests.core.stage import ALICE, BOB, at, grant
+from tests.host.people import child
+from tests.host.slot import Bench, again, idle, job
 from tests.waiting import until
-from workers.host.clock import HostClock, boottime_s
-from workers.host.gates.acl import AclGate
-from workers.host.hands import Hands
-from workers.host.holders import HolderScan, Moment, Target
-from workers.host.processes import Processes
 
 pytestmark = pytest.mark.root
-SETTINGS = HostSettings(mode="enforce", managed=(GPU,), grace_s=10, intruder_grace_s=30)
-
-
-class Bench:
-    """A host with one device, whose driver lists the processes that a test names."""
-
-    def __init__(self, node: str, grants: list[HostGrant]) -> None:
-        self.node = node
-        self.grants = grants
-        self.listed: list[int] = []
-        self.now = at(0)
-        self.gate = AclGate({GPU: [node]})
-        self.processes = Processes()
-        self.scan = HolderScan(self.processes, only_uids=frozenset({ALICE, BOB}))
-        self.ladder = Ladder(enforcing_since=at(hours=-9))
-        self.hands = Hands(
-            processes=self.processes,
-            clock=HostClock(wall=lambda: self.now),
-            name_of=lambda uid: f"u{uid}",
-        )
-
-    def tick(self, now: datetime) -> list[str]:
-        """Looks and acts until nothing more follows at once; the kinds of what was reported."""
-        self.now = now
-        told: list[str] = []
-        again = True
-        while again:
-            decision = plan_actions(
-                self.grants,
-                {GPU: self.look()},
-                ladder=self.ladder,
-                now=now,
-                settings=SETTINGS,
-                plan=PlanState(as_of=now),
-            )
-            reports, self.ladder = self.hands.act(decision, self.gate)
-            assert self.hands.problems == []
-            told += [report.kind for report in reports]
-            again = decision.look_again
-        return told
-
-    def look(self) -> DeviceState:
-        gate = self.gate.observe()[GPU]
-        uses = tuple(ProcessUse(pid=pid) for pid in self.listed)
-        holders = self.scan.look(
-            [Target(GPU, (self.node,), Sample(uuid=GPU, at=self.now, processes=uses))],
-            moment=Moment(now=self.now, boottime_s=boottime_s()),
-            may_open=None if gate is None or gate.group_open else gate.uids,
-        )
-        return DeviceState(gate=gate, holders=holders[GPU])
-
-    def opens_for(self, uid: int) -> bool:
-        def attempt() -> int:
-            try:
-                os.close(os.open(self.node, os.O_RDWR))
-            except OSError as error:
-                return error.errno or -1
-            return 0
-
-        outcome = as_person(uid, attempt)
-        assert outcome in (0, errno.EACCES)
-        return outcome == 0
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    for folder in (tmp_path, *tmp_path.parents):
-        if str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
-    node = tmp_path / "nvidia0"
-    os.mknod(node, stat.S_IFCHR | 0o660, os.makedev(1, 5))
-    made = Bench(str(node), [grant(ALICE)])
-    yield made
-    made.processes.close()
-
-
-def job(node: str, *, ignores_sigterm: bool = False) -> Callable[[Callable[[], None]], None]:
-    def body(ready: Callable[[], None]) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN if ignores_sigterm else signal.SIG_DFL)
-        os.open(node, os.O_RDWR)
-        ready()
-        wait_for_ever()
-
-    return body
-
-
-def idle(ready: Callable[[], None]) -> None:
-    ready()
-    wait_for_ever()
 
 
 def test_a_slot_is_refused_before_opens_in_it_and_is_refused_and_cleared_after_it(
@@ -271,11 +170,3 @@ def test_a_job_that_asked_for_it_hears_sigusr1_once_and_is_stopped_at_its_end(be
     with os.fdopen(heard, "rb") as rest:
         assert rest.read() == b""
     bench.processes.close()
-
-
-def again(old: Bench, ladder: Ladder) -> Bench:
-    """A new agent on the same host, with the ladder from disk."""
-    old.processes.close()
-    made = Bench(old.node, old.grants)
-    made.listed, made.ladder = old.listed, ladder
-    return made

@@ -13,18 +13,20 @@ from reservations.core.enforcement import (
     Ladder,
     RestoreGate,
     SetGate,
+    StopUnit,
     Terminate,
 )
 from reservations.core.wire import HealthProblem, Report
 from workers.host.clock import HostClock
 from workers.host.gates.base import Gate, GateError
 from workers.host.processes import Processes
+from workers.host.units import UnitStops
 
 logger = logging.getLogger(__name__)
 
 
 class Hands:
-    """For one thread, the agent's. ``problems`` tell what the last round could not do."""
+    """For one thread, the agent's."""
 
     def __init__(
         self,
@@ -36,11 +38,18 @@ class Hands:
         self._processes = processes
         self._clock = clock
         self._name_of = name_of
-        self.problems: list[HealthProblem] = []
+        self._units = UnitStops()
+        self._failures: list[HealthProblem] = []
+
+    @property
+    def problems(self) -> list[HealthProblem]:
+        """What the last round could not do, and which units still run that were to be stopped."""
+        return [*self._failures, *self._units.problems()]
 
     def act(self, decision: Decision, gate: Gate) -> tuple[list[Report], Ladder]:
         """The reports of what was done, and what to remember. One failure stops no other action."""
-        self.problems = []
+        self._failures = []
+        self._units.keep_only({rung.device for rung in decision.ladder.rungs})
         reports: list[Report] = []
         ladder = decision.ladder
         for action in decision.actions:
@@ -63,6 +72,8 @@ class Hands:
                 self._processes.signal_early(action.pids)
             case Terminate():
                 self._processes.terminate(action.pids)
+            case StopUnit():
+                self._units.stop(action.keeper, device=action.device, grace_s=action.grace_s)
             case Kill():
                 self._processes.kill(action.pids)
 
@@ -70,7 +81,7 @@ class Hands:
         logger.error("action failed: %s: %s", action, error)
         device = getattr(action, "device", None)
         text = f"{type(action).__name__}: {error}"[:500]
-        self.problems.append(HealthProblem(code="action_failed", text=text, device=device))
+        self._failures.append(HealthProblem(code="action_failed", text=text, device=device))
         if isinstance(action, SetGate | RestoreGate):
             return ladder.without_gate(action)
         return ladder
