@@ -8,12 +8,14 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import uuid4
 
 import msgspec
 
+from reservations.core import attention
 from reservations.core.enforcement import Decision, Ladder
 from reservations.core.reconcile import next_edge, plan_actions
 from reservations.core.wire import (
@@ -34,6 +36,7 @@ from workers.host.config import Config
 from workers.host.control_plane import ControlPlane
 from workers.host.fleet import Fleet
 from workers.host.gates.base import Gate
+from workers.host.gates.watch import NodeWatch
 from workers.host.hands import Hands
 from workers.host.heartbeat import MAX_PROBLEMS, Heartbeat, own_problems
 from workers.host.holders import HolderScan
@@ -45,6 +48,7 @@ from workers.host.plans import InForce, PlanKeeper
 from workers.host.processes import Processes, sees_the_host
 from workers.host.readings import Readings
 from workers.host.spool import Spool
+from workers.host.telling import Teller
 from workers.host.version import VERSION
 from workers.host.wake import WakePipe
 
@@ -59,6 +63,8 @@ WAKE_GAP_S = 0.02
 LINK_LIMIT_S = 1.0
 # What a report waits for the name of somebody who is not in the plan.
 NAME_WAIT_S = 0.1
+# Longer than anybody holds the lock who only looks whether an agent runs.
+LOCK_WAIT_S = 0.5
 # sysexits.h EX_SOFTWARE: systemd starts the worker again.
 LOOP_LEFT = 70
 
@@ -99,6 +105,7 @@ class Agent:
         self._said = ByHand()
         self._holds = HoldWatch(self.clock, report=self._report)
         self._pipe = WakePipe(config.state_dir, on_wake=self.wake)
+        self._nodes = NodeWatch(on_disturbed=self.wake)
         self._prepare_looking()
         self._prepare_links()
         self._wake = threading.Event()
@@ -125,6 +132,8 @@ class Agent:
         self._activity = Activity()
         self._displays: tuple[DeviceInfo, ...] = ()
         self._sees_the_host = self._vendor.trusts_uids or sees_the_host()
+        self._teller = Teller(config, people_are_real=not self._vendor.trusts_uids)
+        self._stops = True
 
     def _prepare_links(self) -> None:
         config = self._config
@@ -153,13 +162,27 @@ class Agent:
         Raises:
             AlreadyRunning: another agent enforces this host.
         """
-        self._only.enter_context(status.only_agent(self._config.state_dir))
+        self._only.enter_context(status.only_agent(self._config.state_dir, wait_s=LOCK_WAIT_S))
         self._report(self._own_report("agent_started", f"agent {VERSION}"))
         self._listen_to_root()
         for link in self._links:
             link.start()
         self._pipe.start()
+        self._nodes.start()
+        self._teller.start()
         self._thread.start()
+
+    def once(self) -> None:
+        """One look in place of an agent that does not run: gates are set, and nobody is stopped.
+
+        Raises:
+            AlreadyRunning: an agent runs.
+        """
+        with status.only_agent(self._config.state_dir):
+            self._stops = False
+            self._listen_to_root()
+            self._fleet.refresh()
+            self.tick()
 
     def stop(self, *, limit_s: float = 5.0) -> None:
         """Ends the loop after its present tick; gates stay as they are."""
@@ -167,11 +190,13 @@ class Agent:
         for link in self._links:
             link.stop()
         self._pipe.stop()
+        self._nodes.stop()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(limit_s)
         for link in self._links:
             link.join(LINK_LIMIT_S)
+        self._teller.stop()
         self._control_plane.close()
         self._only.close()
 
@@ -187,9 +212,11 @@ class Agent:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                if self._wake.wait(self._tick_safely()):
+                wait_s = self._tick_safely()
+                rested_at = time.monotonic() + WAKE_GAP_S
+                if self._wake.wait(wait_s):
                     # However often somebody nudges, most of the time is not spent looking.
-                    self._stopping.wait(WAKE_GAP_S)
+                    self._stopping.wait(max(0.0, rested_at - time.monotonic()))
                 self._wake.clear()
         finally:
             if not self._stopping.is_set():
@@ -243,6 +270,7 @@ class Agent:
             )
         finally:
             self._report(*done)
+            self._teller.hear(done)
 
     def _pass(self, in_force: InForce, reports: list[Report], *, full: bool) -> tuple[Sight, bool]:
         """Looks once, does what follows and adds its reports; True if more may follow at once."""
@@ -252,6 +280,7 @@ class Agent:
         # Read after looking, which takes time: an edge may have passed meanwhile.
         now = self.clock.now()
         decision = self._decide(in_force, sight, now)
+        self._hands.lend(in_force.leases(now), gate, now=now)
         done, self._ladder = self._hands.act(decision, gate)
         self._looked_at = now
         reports += done
@@ -270,7 +299,7 @@ class Agent:
         )
 
     def _tell(self, sight: Sight, in_force: InForce) -> None:
-        """Whoever wants to know what was seen: the control plane, and `berth-host status`."""
+        """Whoever wants to know what was seen: the control plane, root, and everybody on the host."""
         now = self.clock.now()
         samples = self._activity.stamp(sight.samples)
         for uuid, change in self._activity.changes(samples):
@@ -278,6 +307,8 @@ class Agent:
         if now >= self._sample_due(in_force):
             self._offer(samples, in_force, now)
         status.write(self._config.state_dir, self._status(sight, in_force, now))
+        devices = self._gated_devices
+        self._teller.tell(samples, in_force, devices, ladder=self._ladder, now=now)
 
     def _listen_to_root(self) -> None:
         self._said = self._hand.look()
@@ -290,7 +321,7 @@ class Agent:
         self._displays = displays.left_alone(in_force.settings, self._gated_devices)
         settings = displays.without(in_force.settings, self._displays)
         in_force = msgspec.structs.replace(in_force, settings=settings)
-        if self._sees_the_host:
+        if self._sees_the_host and self._stops:
             return in_force
         state = msgspec.structs.replace(in_force.state, may_stop=False)
         return msgspec.structs.replace(in_force, state=state)
@@ -300,6 +331,7 @@ class Agent:
         if self._gated_devices is not self._fleet.devices:
             self._gated_devices = self._fleet.devices
             self._gate = open_gate(self._config, self._gated_devices)
+        self._nodes.follow(self._gate)
 
     def _until_next(self, in_force: InForce) -> float:
         """Counted from the last look: an edge that has passed since then is due at once."""
@@ -359,7 +391,10 @@ class Agent:
 
     def _problems(self, in_force: InForce) -> list[HealthProblem]:
         found = [*self.keeper.problems(), *self._hands.problems, *self._lookout.problems]
-        found += displays.problems(self._displays)
+        found += attention.problems(self._ladder)
+        if self._gate.problem:
+            found.append(HealthProblem(code="gate", text=self._gate.problem[:500]))
+        found += displays.problems(self._displays) + self._teller.problems()
         found += by_hand.problems(in_force, self._said, trouble=self._hand.trouble)
         for link in self._links:
             found += link.problems()

@@ -46,6 +46,13 @@ class ByHand(Shape, frozen=True, kw_only=True):
         new = [given] if given.end > given.start else []
         return msgspec.structs.replace(self, grants=(*others, *new))
 
+    def with_yielded(self, device: str) -> "ByHand":
+        return msgspec.structs.replace(self, yielded=tuple(sorted({*self.yielded, device})))
+
+    def without_yielded(self, device: str) -> "ByHand":
+        kept = tuple(one for one in self.yielded if one != device)
+        return msgspec.structs.replace(self, yielded=kept)
+
     def hold_at(self, now: datetime) -> Hold | None:
         return self.hold if self.hold and self.hold.holds(now) else None
 

@@ -1,4 +1,4 @@
-"""``berth-host run``, ``status`` and ``doctor``; also ``python -m workers.host``."""
+"""``berth-host``: run, status, doctor, and root's own word; also ``python -m workers.host``."""
 
 import argparse
 import logging
@@ -11,6 +11,8 @@ import msgspec
 
 from workers.host import clock, config, status
 from workers.host.agent import Agent
+from workers.host.commands import break_glass, everybody
+from workers.host.commands.words import WrongCall
 from workers.host.doctor import reader, report
 
 logger = logging.getLogger(__name__)
@@ -21,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)
-    except config.ConfigError as error:
+    except (config.ConfigError, WrongCall) as error:
         sys.stderr.write(f"berth-host: {error}\n")
         return 2
     except status.AlreadyRunning as error:
@@ -59,7 +61,8 @@ def _run_alone(configuration: config.Config) -> None:
 
 def show(options: argparse.Namespace) -> int:
     """1 when the agent does not run, or tells of a problem."""
-    folder = Path(options.state_dir or os.environ.get("BERTH_STATE_DIR", "/var/lib/berth"))
+    environ = config.environment(os.environ)
+    folder = Path(options.state_dir or environ.get("BERTH_STATE_DIR") or config.STATE_DIR)
     found = status.read(folder)
     running = status.is_running(folder)
     if found is None:
@@ -94,4 +97,6 @@ def _parser() -> argparse.ArgumentParser:
     one = commands.add_parser("doctor", help="whether this host can enforce, and what to put right")
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=examine)
+    break_glass.add_to(commands)
+    everybody.add_to(commands)
     return parser

@@ -4,8 +4,10 @@ BERTH_HOST_NAME     the name under which the control plane knows this host
 BERTH_URL           where the control plane answers; https, or http on loopback only
 BERTH_HOST_TOKEN    this host's token (or BERTH_HOST_TOKEN_FILE, a file that holds it)
 BERTH_STATE_DIR     stored plan, spool, ladder and lock [/var/lib/berth]
+BERTH_RUN_DIR       devices.json, which everybody on the host may read [/run/berth]
 BERTH_VENDOR        nvidia, simulated, or module:function [nvidia]
-BERTH_GATE          acl, record, or module:function [acl]
+BERTH_GATE          acl, bpf, record, or module:function [acl]
+BERTH_SLICES        control groups on which bpf has the kernel keep leases, with commas [user.slice]
 BERTH_LIMITS        a TOML file that may only tighten the plan's settings [/etc/berth/host.toml]
 REDIS_URL           the broker that carries nudges; without it the heartbeat does
 """
@@ -19,6 +21,9 @@ import msgspec
 
 from reservations.core.wire import HostSettings, Mode
 
+STATE_DIR = Path("/var/lib/berth")
+RUN_DIR = Path("/run/berth")
+ENVIRONMENT_FILE = Path("/etc/berth/host.env")
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _STRICTNESS: tuple[Mode, ...] = ("observe", "warn", "enforce")
 
@@ -52,10 +57,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     token: str
     state_dir: Path
+    # None: nothing is published.
+    run_dir: Path | None = None
     vendor: str = "nvidia"
     gate: str = "acl"
+    slices: tuple[str, ...] = ("user.slice",)
     redis_url: str = ""
     local: LocalLimits = LocalLimits()
+
+
+def environment(environ: Mapping[str, str], path: Path = ENVIRONMENT_FILE) -> dict[str, str]:
+    """With what the service's own file sets, for whoever is not started by systemd. ``environ`` wins.
+
+    Its lines are NAME=value; quotes around a value are not part of it.
+    """
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith(("#", ";")))
+    named = {name.strip(): value.strip().strip("\"'") for name, equals, value in pairs if equals}
+    return {**named, **environ}
 
 
 def read(environ: Mapping[str, str]) -> Config:
@@ -67,13 +89,26 @@ def read(environ: Mapping[str, str]) -> Config:
     host = environ.get("BERTH_HOST_NAME", "")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", host):
         raise ConfigError(f"BERTH_HOST_NAME={host!r}: expected the host's name in Berth")
+    found = read_local(environ)
+    url, token = _url(environ.get("BERTH_URL", "")), _token(environ)
+    return msgspec.structs.replace(found, url=url, token=token)
+
+
+def read_local(environ: Mapping[str, str]) -> Config:
+    """As far as it concerns this machine alone; nobody can be asked with it.
+
+    Raises:
+        ConfigError: the file with the local limits cannot be used.
+    """
     return Config(
-        host=host,
-        url=_url(environ.get("BERTH_URL", "")),
-        token=_token(environ),
-        state_dir=Path(environ.get("BERTH_STATE_DIR", "/var/lib/berth")).absolute(),
+        host=environ.get("BERTH_HOST_NAME", ""),
+        url="",
+        token="",
+        state_dir=Path(environ.get("BERTH_STATE_DIR") or STATE_DIR).absolute(),
+        run_dir=Path(environ.get("BERTH_RUN_DIR") or RUN_DIR).absolute(),
         vendor=environ.get("BERTH_VENDOR", "nvidia"),
         gate=environ.get("BERTH_GATE", "acl"),
+        slices=_slices(environ),
         redis_url=environ.get("REDIS_URL", ""),
         local=_limits(environ),
     )
@@ -103,6 +138,11 @@ def _token(environ: Mapping[str, str]) -> str:
     if not token.isascii() or not token.isprintable():
         raise ConfigError("BERTH_HOST_TOKEN holds characters that no token has")
     return token
+
+
+def _slices(environ: Mapping[str, str]) -> tuple[str, ...]:
+    named = environ.get("BERTH_SLICES", "user.slice").split(",")
+    return tuple(one.strip() for one in named if one.strip())
 
 
 def _limits(environ: Mapping[str, str]) -> LocalLimits:

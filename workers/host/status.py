@@ -2,15 +2,20 @@
 
 import contextlib
 import fcntl
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from reservations.core.enforcement import DeviceState, HostGrant, Ladder
 from reservations.core.wire import DeviceInfo, HealthProblem, Hold, Mode, Shape
 from workers.host.lookout import Sight
+
+# How long whoever waits for the lock leaves it alone between two looks.
+LOCK_LOOK_S = 0.05
 
 
 class DeviceStatus(Shape, frozen=True, kw_only=True):
@@ -22,6 +27,8 @@ class DeviceStatus(Shape, frozen=True, kw_only=True):
     health: str
     gate: str
     holders: tuple[str, ...] | None = None
+    open_to: tuple[int, ...] = ()
+    group_open: bool = False
 
 
 class Status(Shape, frozen=True, kw_only=True):
@@ -44,17 +51,28 @@ class Status(Shape, frozen=True, kw_only=True):
 
 
 def of_devices(devices: Sequence[DeviceInfo], sight: Sight) -> tuple[DeviceStatus, ...]:
-    return tuple(
-        DeviceStatus(
+    return tuple(_of_device(device, sight) for device in devices)
+
+
+def _of_device(device: DeviceInfo, sight: Sight) -> DeviceStatus:
+    state = sight.observed.get(device.uuid)
+    if state is None:
+        return DeviceStatus(
             uuid=device.uuid,
             index=device.index,
             model=device.model,
-            health=sight.samples[device.uuid].health,
-            gate=_gate_in_words(sight.observed[device.uuid]),
-            holders=_holders_in_words(sight.observed[device.uuid]),
+            health="unknown",
+            gate="left alone",
         )
-        for device in devices
-        if device.uuid in sight.samples
+    return DeviceStatus(
+        uuid=device.uuid,
+        index=device.index,
+        model=device.model,
+        health=sight.samples[device.uuid].health,
+        gate=_gate_in_words(state),
+        holders=_holders_in_words(state),
+        open_to=tuple(sorted(state.gate.uids)) if state.gate else (),
+        group_open=state.gate is not None and state.gate.group_open,
     )
 
 
@@ -92,18 +110,29 @@ class AlreadyRunning(RuntimeError):
 
 
 @contextlib.contextmanager
-def only_agent(folder: Path) -> Iterator[None]:
+def only_agent(folder: Path, *, wait_s: float = 0.0) -> Iterator[None]:
     """Holds the lock of this host while the block runs; the kernel frees it if the process dies.
+
+    ``wait_s`` outlasts those who only look whether an agent runs.
 
     Raises:
         AlreadyRunning: another process has it.
     """
+    until = time.monotonic() + wait_s
     with (folder / "agent.lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyRunning(f"another agent already enforces {folder}") from None
+        while not _locked(file):
+            if time.monotonic() >= until:
+                raise AlreadyRunning(f"another agent already enforces {folder}")
+            time.sleep(LOCK_LOOK_S)  # noqa: TID251 -- before anything has started
         yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_running(folder: Path) -> bool:
@@ -133,7 +162,7 @@ def in_words(status: Status, *, running: bool, now: datetime) -> str:
     lines.append("grants now:" if status.grants else "grants now: none")
     lines += [
         f"  {grant.unix_name} ({grant.uid}) on {grant.device} until {grant.end.isoformat()}"
-        f" booking={grant.booking}"
+        + (" by hand" if grant.booking is None else f" booking={grant.booking}")
         for grant in status.grants
     ]
     lines += [f"problem: {problem.text}" for problem in status.health] or ["no problems"]

@@ -23,7 +23,7 @@ _SLURM_GPUS = re.compile(
 
 def read(environ: Mapping[str, str], roots: Roots, wall: Callable[[], datetime]) -> Setup:
     """``environ`` wins over the service's own /etc/berth/host.env."""
-    environ = {**_environment_file(roots.etc / ENVIRONMENT_FILE), **environ}
+    environ = config.environment(environ, roots.etc / ENVIRONMENT_FILE)
     configuration, error = None, ""
     try:
         configuration = config.read(environ)
@@ -70,7 +70,7 @@ def _plan(path: Path) -> tuple[StoredPlan | None, str]:
 def _secret(environ: Mapping[str, str], environment_file: Path) -> SecretFile | None:
     """The file that holds the token, if one does."""
     named = environ.get("BERTH_HOST_TOKEN_FILE")
-    if not named and "BERTH_HOST_TOKEN" not in _environment_file(environment_file):
+    if not named and "BERTH_HOST_TOKEN" not in config.environment({}, environment_file):
         return None
     path = Path(named) if named else environment_file
     try:
@@ -78,13 +78,6 @@ def _secret(environ: Mapping[str, str], environment_file: Path) -> SecretFile | 
     except OSError:
         return None
     return SecretFile(path=path, mode=stat.S_IMODE(found.st_mode), uid=found.st_uid)
-
-
-def _environment_file(path: Path) -> dict[str, str]:
-    """The NAME=value lines of a file as systemd reads it: quotes around a value are not part of it."""
-    lines = (text(path) or "").splitlines()
-    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith(("#", ";")))
-    return {name.strip(): value.strip().strip("\"'") for name, equals, value in pairs if equals}
 
 
 def _slurm(etc: Path) -> str:
