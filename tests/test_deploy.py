@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -27,12 +28,14 @@ from tests.host.people import child, wait_for_ever
 from tests.servers import free_port, wait_for_port
 from tests.waiting import until
 from webapp.embedded import redis_command
-from workers.host.doctor.machine import NEEDED
+from workers.host.agent import STEADY_S
+from workers.host.doctor.machine import NEEDED, NEEDED_FOR_BPF
 from workers.host.gates.acl import AclGate
 
 ROOT = Path(__file__).resolve().parent.parent
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
 INSTALLED = "/opt/berth/"
+HOST_UNIT = ROOT / "deploy/systemd/berth-host.service"
 PASSWORDS = {"berth": "of-berth", "sim-a": "of-sim-a", "sim-b": "of-sim-b"}
 
 
@@ -96,16 +99,83 @@ def test_a_unit_is_started_again_and_its_settings_lie_where_the_docs_say(path):
     assert service["Restart"] == "always"
     assert service["WorkingDirectory"] == INSTALLED.rstrip("/")
     assert service["EnvironmentFile"] in pages
-    # Nothing in Berth feeds a watchdog.
-    assert "WatchdogSec" not in service
+    # Only the agent feeds a watchdog.
+    assert ("WatchdogSec" in service) == (path == HOST_UNIT)
 
 
 def test_the_host_keeps_the_real_devices_and_only_the_capabilities_it_needs():
-    service = unit(ROOT / "deploy/systemd/berth-host.service")["Service"]
+    service = unit(HOST_UNIT)["Service"]
 
     assert service["PrivateDevices"] == "no"
-    assert service["StateDirectory"] == "berth"
     assert service["CapabilityBoundingSet"].split() == list(NEEDED)
+    # Any of these has systemd refuse all devices but the ones it names.
+    assert not service.keys() & {"DeviceAllow", "DevicePolicy", "ProtectClock"}
+
+
+def test_what_everybody_may_read_of_a_host_is_there_while_its_agent_is_started_anew():
+    service = unit(HOST_UNIT)["Service"]
+
+    assert (service["StateDirectory"], service["StateDirectoryMode"]) == ("berth", "0700")
+    assert (service["RuntimeDirectory"], service["RuntimeDirectoryMode"]) == ("berth", "0755")
+    assert service["RuntimeDirectoryPreserve"] == "restart"
+
+
+def test_a_watchdog_waits_for_longer_than_the_agent_ever_sleeps():
+    service = unit(HOST_UNIT)["Service"]
+
+    assert service["Type"] == "notify"
+    assert float(service["WatchdogSec"]) >= 4 * STEADY_S
+
+
+def test_the_gate_in_the_kernel_gets_its_capabilities_from_a_file_of_its_own():
+    service = unit(HOST_UNIT.with_name("berth-host.service.d") / "bpf.conf")["Service"]
+
+    assert set(service["CapabilityBoundingSet"].split()) == NEEDED_FOR_BPF.keys()
+
+
+@pytest.fixture
+def installed(tmp_path) -> Path:
+    """A folder with the units, as if /opt/berth were here."""
+    for path in UNITS:
+        text = path.read_text().replace(f"{INSTALLED}.venv", sys.prefix)
+        (tmp_path / path.name).write_text(text.replace(INSTALLED.rstrip("/"), str(ROOT)))
+    extra = tmp_path / "berth-host.service.d"
+    extra.mkdir()
+    (extra / "bpf.conf").write_text(
+        (HOST_UNIT.with_name("berth-host.service.d") / "bpf.conf").read_text()
+    )
+    return tmp_path
+
+
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
+
+
+@needs_systemd
+def test_systemd_finds_no_fault_with_the_units(installed):
+    units = sorted(installed.glob("*.service"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False
+    )
+
+    ours = [line for line in done.stderr.splitlines() if "berth-" in line]
+    assert (done.returncode, ours) == (0, [])
+
+
+@needs_systemd
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_systemd_rates_no_unit_as_exposed(installed, path):
+    """On its scale of 0 to 10; above 7 it says EXPOSED. A service without any care has 9.6."""
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=70",
+         installed / path.name],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd cannot rate a unit that is not loaded")
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
 
 
 def test_only_the_proxy_may_say_who_asks():
@@ -126,7 +196,7 @@ def test_the_capabilities_of_the_unit_are_enough_to_close_find_and_stop(tmp_path
     node = tmp_path / nodes.NODE
     os.mknod(node, stat.S_IFCHR | 0o660, os.makedev(1, 7))
     os.chown(node, stranger, stranger)
-    service = unit(ROOT / "deploy/systemd/berth-host.service")["Service"]
+    service = unit(HOST_UNIT)["Service"]
     allowed = [f"+{name.lower().removeprefix('cap_')}" for name in
                service["CapabilityBoundingSet"].split()]  # fmt: skip
 
@@ -151,6 +221,7 @@ def test_the_capabilities_of_the_unit_are_enough_to_close_find_and_stop(tmp_path
                 "BERTH_URL": plane.url,
                 "BERTH_HOST_TOKEN": TOKEN,
                 "BERTH_STATE_DIR": str(tmp_path),
+                "BERTH_RUN_DIR": str(tmp_path),
                 "BERTH_VENDOR": "tests.host.nodes:open_vendor",
             },
             stderr=subprocess.DEVNULL,
@@ -168,6 +239,31 @@ def test_the_capabilities_of_the_unit_are_enough_to_close_find_and_stop(tmp_path
     assert gate.sound
     assert not gate.group_open
     assert os.stat(node).st_uid == 0
+
+
+@pytest.mark.root
+def test_the_capabilities_of_the_unit_are_enough_to_write_to_a_terminal_that_refuses_messages():
+    stranger = 61001
+    ours, theirs = os.openpty()
+    name = os.ttyname(theirs)
+    os.chown(name, stranger, -1)
+    os.chmod(name, 0o600)
+    allowed = unit(HOST_UNIT)["Service"]["CapabilityBoundingSet"].split()
+    bounding = ",".join(["-all", *(f"+{one.lower().removeprefix('cap_')}" for one in allowed)])
+    script = (
+        "from workers.host.terminals import Terminals; terminals = Terminals(); terminals.start(); "
+        f"terminals.say({stranger}, ['Your slot ends.']); terminals.stop(5)"
+    )
+
+    subprocess.run(
+        ["setpriv", "--bounding-set", bounding, "--no-new-privs", sys.executable, "-c", script],
+        cwd=ROOT, check=True,
+    )  # fmt: skip
+
+    os.set_blocking(ours, False)
+    assert b"Your slot ends." in os.read(ours, 1000)
+    os.close(ours)
+    os.close(theirs)
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,8 @@ def test_missing_capabilities_are_named(machine):
             "error",
             "Root lacks CAP_KILL and CAP_SYS_PTRACE here, without which devices cannot be closed or "
             "holders not found and stopped.",
-            "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_READ_SEARCH CAP_FOWNER CAP_KILL CAP_SYS_PTRACE",
+            "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_KILL "
+            "CAP_SYS_PTRACE",
         )
     ]
 
