@@ -4,10 +4,13 @@ from pathlib import Path
 import pytest
 
 from tests.core.stage import ALICE, grant
+from tests.host import scanning
 from tests.host.control_plane import ControlPlaneDouble
 from tests.host.fake_machine import FakeMachine
 from tests.host.kit import SimHost
 from tests.host.slot import Bench, make_node
+from workers.host.holders import HolderScan
+from workers.host.processes import Processes
 
 
 @pytest.fixture
@@ -22,6 +25,25 @@ def plane(sim: SimHost) -> Iterator[ControlPlaneDouble]:
     with ControlPlaneDouble(sim.name) as double:
         double.settings = sim.settings
         yield double
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> str:
+    return scanning.make_node(tmp_path)
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    made = Processes()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def scan(processes: Processes) -> HolderScan:
+    """Looks at no other uids than those of the tests: much on a machine keeps /dev/zero open."""
+    people = frozenset({scanning.ALICE, scanning.BOB, scanning.CAROL})
+    return HolderScan(processes, only_uids=people)
 
 
 @pytest.fixture

@@ -8,96 +8,21 @@ import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from reservations.core.enforcement import Holder
 from reservations.core.wire import ProcessUse, Sample
 from tests.host.people import Child, child, wait_for_ever
+from tests.host.scanning import ALICE, BOB, GIB, GPU, NOW, ZERO, found, holding, idle, look, sample
 from tests.waiting import until
 from workers.host.clock import boottime_s
 from workers.host.ghosts import ORPHANED_AFTER
 from workers.host.holders import HolderScan, Moment, Target
 from workers.host.processes import Processes
 
-ALICE, BOB, CAROL = 61001, 61002, 61003
-GPU = "GPU-a"
-NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
-GIB = 2**30
-# Descriptors of this number can be held; the scan looks at no other uids than those of the test.
-ZERO = os.makedev(1, 5)
 pytestmark = pytest.mark.root
-
-Body = Callable[[Callable[[], None]], None]
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> str:
-    for folder in (tmp_path, *tmp_path.parents):
-        if str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
-    path = tmp_path / "nvidia0"
-    os.mknod(path, stat.S_IFCHR | 0o666, ZERO)
-    path.chmod(0o666)
-    return str(path)
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    made = Processes()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def scan(processes: Processes) -> HolderScan:
-    return HolderScan(processes, only_uids=frozenset({ALICE, BOB, CAROL}))
-
-
-def holding(path: str) -> Body:
-    def body(ready: Callable[[], None]) -> None:
-        os.open(path, os.O_RDWR)
-        ready()
-        wait_for_ever()
-
-    return body
-
-
-def idle(ready: Callable[[], None]) -> None:
-    ready()
-    wait_for_ever()
-
-
-def sample(*pids: int, used_bytes: int | None = None, reserved: int | None = 0) -> Sample:
-    return Sample(
-        uuid=GPU,
-        at=NOW,
-        memory_used_bytes=used_bytes,
-        memory_reserved_bytes=reserved,
-        processes=tuple(ProcessUse(pid=pid) for pid in pids),
-    )
-
-
-def look(
-    scan: HolderScan,
-    node: str,
-    reading: Sample | None,
-    *,
-    may_open: frozenset[int] | None = frozenset(),
-    at: timedelta = timedelta(0),
-    **traits: bool,
-) -> tuple[Holder, ...] | None:
-    target = Target(device=GPU, node_paths=(node,), sample=reading, **traits)
-    moment = Moment(now=NOW + at, boottime_s=boottime_s())
-    return scan.look([target], moment=moment, may_open=may_open)[GPU]
-
-
-def found(holders: tuple[Holder, ...] | None) -> dict[int, bool]:
-    """Each holder's pid, and whether it uses the device."""
-    assert holders is not None
-    return {holder.pid: holder.uses for holder in holders}
 
 
 def test_a_listed_process_with_the_device_open_is_a_holder(scan: HolderScan, node: str) -> None:

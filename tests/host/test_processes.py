@@ -5,7 +5,7 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,13 +30,6 @@ CLONE_NEWPID = 0x20000000
 PR_SET_DUMPABLE = 4
 _libc = ctypes.CDLL(None, use_errno=True)
 pytestmark = pytest.mark.root
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    made = Processes()
-    yield made
-    made.close()
 
 
 def obedient(ready: Callable[[], None]) -> None:

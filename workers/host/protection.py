@@ -85,7 +85,10 @@ def person_of(
 
 
 def protection(facts: Facts, bounds: Bounds, place: Place) -> str | None:
-    """Why this process must not be stopped, or None."""
+    """Why this process must not be stopped, or None.
+
+    What becomes of a container of no booking is for the core to say, by the host's settings.
+    """
     reasons = (
         (not 1 < facts.pid < bounds.pid_max, "not a process of anybody"),
         (facts.pid in bounds.own_pids, "the agent's own tree"),
@@ -107,8 +110,6 @@ def _of_container(place: Place, bounds: Bounds) -> str | None:
         return "the agent's own container"
     if place.claim is None:
         return "a container whose booking is not known yet"
-    if place.claim.booking is None:
-        return "a container that belongs to no booking"
     return None
 
 
