@@ -2,19 +2,17 @@
 
 import contextlib
 import os
-import pty
-import select
 import stat
 import termios
 import threading
 import time
-import tty
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.host.screens import Screen
 from tests.waiting import until
 from workers.host import terminals
 from workers.host.terminals import Terminals, write
@@ -22,43 +20,6 @@ from workers.host.terminals import Terminals, write
 pytestmark = pytest.mark.root
 # Of no other test: everybody with such a uid on this machine is told.
 ALICE, BOB = 61901, 61902
-IUTF8 = 0o40000
-
-
-class Screen:
-    """The terminal of a person: a pseudo terminal whose other end is read here."""
-
-    def __init__(self, uid, *, utf8=True):
-        self.inner, self.outer = pty.openpty()
-        self.path = Path(os.ttyname(self.outer))
-        tty.setraw(self.outer)
-        modes = termios.tcgetattr(self.outer)
-        modes[0] = modes[0] | IUTF8 if utf8 else modes[0] & ~IUTF8
-        termios.tcsetattr(self.outer, termios.TCSANOW, modes)
-        os.chown(self.path, uid, 5)
-        self.path.chmod(0o620)
-
-    def shown(self):
-        """All that has arrived by now."""
-        shown = b""
-        while select.select([self.inner], [], [], 0)[0]:
-            shown += os.read(self.inner, 65536)
-        return shown
-
-    def fill(self):
-        """Until it takes no more, as with nobody reading."""
-        writing = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        # The kernel moves on what it took, and then takes a little more.
-        while select.select([], [writing], [], 0.3)[1]:
-            with contextlib.suppress(BlockingIOError):
-                while True:
-                    os.write(writing, b"x")
-        os.close(writing)
-
-    def close(self):
-        for descriptor in (self.inner, self.outer):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
 
 
 @pytest.fixture
