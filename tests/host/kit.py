@@ -85,13 +85,15 @@ class SimHost:
         agent.start()
         return agent
 
-    def worker(self, url: str, *, redis_url: str = "") -> "subprocess.Popen[bytes]":
+    def worker(
+        self, url: str, *, redis_url: str = "", systemd: str = ""
+    ) -> "subprocess.Popen[bytes]":
         """``berth-host run`` as a process of its own; killed when the test ends."""
         with (self.root / "worker.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "workers.host", "run"],
                 cwd=ROOT,
-                env=self.environment(url, redis_url=redis_url),
+                env=self.environment(url, redis_url=redis_url) | {"NOTIFY_SOCKET": systemd},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -106,6 +108,7 @@ class SimHost:
             "BERTH_URL": url,
             "BERTH_HOST_TOKEN": TOKEN,
             "BERTH_STATE_DIR": str(self.state_dir),
+            "BERTH_RUN_DIR": str(self.state_dir),
             "BERTH_VENDOR": "simulated",
             "BERTH_GATE": "record",
             "REDIS_URL": redis_url,

@@ -4,7 +4,8 @@ import pytest
 
 from tests.host.control_plane import grant
 from tests.waiting import until
-from workers.host.agent import LOOP_LEFT, Agent
+from workers.host.agent import Agent
+from workers.host.loop import LOOP_LEFT
 
 
 def test_a_tick_that_fails_is_repeated_and_edges_still_come(sim, plane):

@@ -7,7 +7,6 @@ with nothing changed does nothing. It needs no network; a tick that fails is log
 import contextlib
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -42,6 +41,7 @@ from workers.host.heartbeat import MAX_PROBLEMS, Heartbeat, own_problems
 from workers.host.holders import HolderScan
 from workers.host.links import DeviceLink, Link, PlanLink, PostLink
 from workers.host.lookout import Lookout, Sight
+from workers.host.loop import Loop
 from workers.host.names import Names
 from workers.host.plan_store import PlanStore, StoredLadder
 from workers.host.plans import InForce, PlanKeeper
@@ -58,15 +58,12 @@ STEADY_S = 5.0
 EVICTING_S = 1.0
 # How often one tick looks again at what its own actions changed, before it sleeps first.
 MAX_LOOKS = 5
-WAKE_GAP_S = 0.02
 # How long a stop waits for each exchange under way; the next agent repeats what it cuts off.
 LINK_LIMIT_S = 1.0
 # What a report waits for the name of somebody who is not in the plan.
 NAME_WAIT_S = 0.1
 # Longer than anybody holds the lock who only looks whether an agent runs.
 LOCK_WAIT_S = 0.5
-# sysexits.h EX_SOFTWARE: systemd starts the worker again.
-LOOP_LEFT = 70
 
 
 class Agent:
@@ -84,7 +81,6 @@ class Agent:
     ) -> None:
         config.state_dir.mkdir(parents=True, exist_ok=True)
         self._config = config
-        self._leave = leave
         self.clock = clock or HostClock()
         self._store = PlanStore(config.state_dir)
         self.spool = Spool(config.state_dir / "spool.jsonl")
@@ -108,9 +104,8 @@ class Agent:
         self._nodes = NodeWatch(on_disturbed=self.wake)
         self._prepare_looking()
         self._prepare_links()
-        self._wake = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="agent", daemon=True)
+        self._loop = Loop(lambda: self.tick(), summary=lambda: self._summary, leave=leave)
+        self._summary = ""
         self._looked_at: datetime | None = None
 
     def _prepare_looking(self) -> None:
@@ -170,7 +165,7 @@ class Agent:
         self._pipe.start()
         self._nodes.start()
         self._teller.start()
-        self._thread.start()
+        self._loop.start()
 
     def once(self) -> None:
         """One look in place of an agent that does not run: gates are set, and nobody is stopped.
@@ -186,14 +181,12 @@ class Agent:
 
     def stop(self, *, limit_s: float = 5.0) -> None:
         """Ends the loop after its present tick; gates stay as they are."""
-        self._stopping.set()
+        self._loop.stop()
         for link in self._links:
             link.stop()
         self._pipe.stop()
         self._nodes.stop()
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(limit_s)
+        self._loop.join(limit_s)
         for link in self._links:
             link.join(LINK_LIMIT_S)
         self._teller.stop()
@@ -207,28 +200,7 @@ class Agent:
 
     def wake(self) -> None:
         """Look now."""
-        self._wake.set()
-
-    def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                wait_s = self._tick_safely()
-                rested_at = time.monotonic() + WAKE_GAP_S
-                if self._wake.wait(wait_s):
-                    # However often somebody nudges, most of the time is not spent looking.
-                    self._stopping.wait(max(0.0, rested_at - time.monotonic()))
-                self._wake.clear()
-        finally:
-            if not self._stopping.is_set():
-                logger.critical("the agent's loop has ended; leaving")
-                self._leave(LOOP_LEFT)
-
-    def _tick_safely(self) -> float:
-        try:
-            return self.tick()
-        except Exception:
-            logger.exception("tick failed host=%s", self._config.host)
-            return EVICTING_S
+        self._loop.wake()
 
     def tick(self) -> float:
         """One pass or a few. Returns the seconds until the next tick is due."""
@@ -306,7 +278,9 @@ class Agent:
             self._report(self._own_report(change, device=uuid))
         if now >= self._sample_due(in_force):
             self._offer(samples, in_force, now)
-        status.write(self._config.state_dir, self._status(sight, in_force, now))
+        found = self._status(sight, in_force, now)
+        status.write(self._config.state_dir, found)
+        self._summary = status.in_a_line(found)
         devices = self._gated_devices
         self._teller.tell(samples, in_force, devices, ladder=self._ladder, now=now)
 

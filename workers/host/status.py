@@ -169,5 +169,15 @@ def in_words(status: Status, *, running: bool, now: datetime) -> str:
     return "\n".join(lines)
 
 
+def in_a_line(status: Status) -> str:
+    """For `systemctl status`."""
+    held = "held, " if status.hold else ""
+    released = "released, " if status.released_at else ""
+    return (
+        f"{released}{held}mode {status.mode}, {len(status.grants)} grants in force, "
+        f"plan as of {_ago(status.plan_as_of, status.at)}, {len(status.health)} problems"
+    )
+
+
 def _ago(at: datetime | None, now: datetime) -> str:
     return f"{(now - at).total_seconds():.0f} s ago" if at else "never"
