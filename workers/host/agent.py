@@ -7,7 +7,6 @@ with nothing changed does nothing. It needs no network; a tick that fails is log
 import contextlib
 import logging
 import os
-import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import uuid4

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from workers.host.watchdog import Watchdog
@@ -56,9 +57,11 @@ class Loop:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                if self._wake.wait(self._tick_safely()):
+                wait_s = self._tick_safely()
+                rested_at = time.monotonic() + WAKE_GAP_S
+                if self._wake.wait(wait_s):
                     # However often somebody nudges, most of the time is not spent looking.
-                    self._stopping.wait(WAKE_GAP_S)
+                    self._stopping.wait(max(0.0, rested_at - time.monotonic()))
                 self._wake.clear()
         finally:
             if not self._stopping.is_set():
