@@ -14,11 +14,13 @@ from reservations.core.enforcement import (
     GateState,
     Holder,
     HostGrant,
+    Keeper,
     Kill,
     Ladder,
     PlanState,
     RestoreGate,
     SetGate,
+    StopUnit,
     Terminate,
 )
 from reservations.core.reconcile import plan_actions
@@ -69,6 +71,10 @@ class Process:
     mortal: bool = True
     uses: bool = True
     protected: str | None = None
+    container: str | None = None
+    booking: int | None = None
+    # Starts it again whenever it is ended, unless it is stopped through this.
+    keeper: Keeper | None = None
 
     def as_holder(self) -> Holder:
         return Holder(
@@ -79,6 +85,9 @@ class Process:
             ancestors=self.ancestors,
             uses=self.uses,
             protected=self.protected,
+            container=self.container,
+            booking=self.booking,
+            keeper=self.keeper,
         )
 
 
@@ -93,10 +102,12 @@ class Stage:
     # None: a plan as of each look, so that every end is confirmed.
     plan: PlanState | None = None
     unreadable: bool = False
+    unreadable_devices: set[str] = field(default_factory=set)
     # Long before anything here, so that no process is adopted unless a test says so.
     ladder: Ladder = field(default_factory=lambda: Ladder(enforcing_since=at(hours=-99)))
     actions: list[tuple[datetime, Action]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    managers_work: bool = True
     _pids: int = 1000
 
     def __post_init__(self) -> None:
@@ -114,7 +125,7 @@ class Stage:
             device: DeviceState(
                 gate=gate,
                 holders=None
-                if self.unreadable
+                if self.unreadable or device in self.unreadable_devices
                 else tuple(p.as_holder() for p in self.processes if p.device == device),
             )
             for device, gate in self.gates.items()
@@ -135,7 +146,7 @@ class Stage:
         decision = self.decide(now)
         for action in decision.actions:
             self.actions.append((now, action))
-            self.act(action)
+            self.act(action, now)
             self.facts += action.facts
         self.ladder = msgspec.json.decode(msgspec.json.encode(decision.ladder), type=Ladder)
         return decision
@@ -151,15 +162,17 @@ class Stage:
     def ticks(self, instants: Iterable[datetime]) -> list[Fact]:
         return [fact for now in instants for fact in self.tick(now)]
 
-    def act(self, action: Action) -> None:
+    def act(self, action: Action, now: datetime) -> None:
         if isinstance(action, SetGate):
             self.gates[action.device] = action.state
         elif isinstance(action, RestoreGate):
             self.gates[action.device] = GateState(group_open=True, sound=False)
         elif isinstance(action, Terminate):
-            self._end(p.pid for p in self.processes if p.pid in action.pids and p.obeys)
+            self._end((p for p in self.processes if p.pid in action.pids and p.obeys), now)
         elif isinstance(action, Kill):
-            self._end(p.pid for p in self.processes if p.pid in action.pids and p.mortal)
+            self._end((p for p in self.processes if p.pid in action.pids and p.mortal), now)
+        elif isinstance(action, StopUnit) and self.managers_work:
+            self.processes = [p for p in self.processes if p.keeper != action.keeper]
 
     def open_to(self, device: str = GPU) -> frozenset[int]:
         gate = self.gates[device]
@@ -172,9 +185,13 @@ class Stage:
     def done(self, kind: type[Action]) -> list[Action]:
         return [action for _, action in self.actions if isinstance(action, kind)]
 
-    def _end(self, pids: Iterable[int]) -> None:
-        ended = set(pids)
+    def _end(self, ending: Iterable[Process], now: datetime) -> None:
+        ended = {process.pid: process for process in ending}
         self.processes = [process for process in self.processes if process.pid not in ended]
+        for process in ended.values():
+            if process.keeper is not None:
+                self._pids += 1
+                self.processes.append(replace(process, pid=self._pids, started=now))
 
 
 def kinds(facts: Iterable[Fact]) -> list[str]:
