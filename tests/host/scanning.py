@@ -1,6 +1,7 @@
 """Scanning for holders of a device that can really be held, for tests as root."""
 
 import os
+import signal
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,10 +10,12 @@ from pathlib import Path
 from reservations.core.enforcement import Holder
 from reservations.core.wire import ProcessUse, Sample
 from tests.host.people import wait_for_ever
+from tests.waiting import until
 from workers.host.clock import boottime_s
 from workers.host.holders import HolderScan, Moment, Target
 
-ALICE, BOB, CAROL = 61001, 61002, 61003
+# Nobody else has these: the scan finds whatever holds such a number under one of them.
+ALICE, BOB, CAROL = 61301, 61302, 61303
 GPU = "GPU-a"
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 GIB = 2**30
@@ -41,6 +44,22 @@ def holding(*paths: str) -> Body:
         wait_for_ever()
 
     return body
+
+
+def holding_on_request(path: str) -> Body:
+    """Opens the device when it hears SIGUSR1."""
+
+    def body(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: os.open(path, os.O_RDWR))
+        ready()
+        wait_for_ever()
+
+    return body
+
+
+def ask_to_open(pid: int, path: str) -> None:
+    os.kill(pid, signal.SIGUSR1)
+    until(lambda: path in map(os.path.realpath, Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def idle(ready: Callable[[], None]) -> None:

@@ -14,14 +14,31 @@ from pathlib import Path
 import pytest
 
 from reservations.core.wire import ProcessUse, Sample
-from tests.host.people import Child, child, wait_for_ever
-from tests.host.scanning import ALICE, BOB, GIB, GPU, NOW, ZERO, found, holding, idle, look, sample
+from tests.host.people import Child, child, reusing, wait_for_ever
+from tests.host.scanning import (
+    ALICE,
+    BOB,
+    FULL,
+    GIB,
+    GPU,
+    NOW,
+    ZERO,
+    ask_to_open,
+    found,
+    holding,
+    holding_on_request,
+    idle,
+    look,
+    make_node,
+    sample,
+)
 from tests.waiting import until
 from workers.host.clock import boottime_s
 from workers.host.ghosts import ORPHANED_AFTER
 from workers.host.holders import HolderScan, Moment, Target
 from workers.host.processes import Processes
 
+CLONE_FILES = 0x400
 pytestmark = pytest.mark.root
 
 
@@ -121,6 +138,124 @@ def test_threads_that_outlive_the_main_thread_are_found(scan: HolderScan, node: 
         assert found(look(scan, node, sample(one.pid))) == {one.pid: True}
 
 
+def test_a_thread_with_a_descriptor_table_of_its_own_is_found_once_it_is_listed(
+    scan: HolderScan, node: str
+) -> None:
+    """It would otherwise make its own list look like garbage."""
+
+    def unshare_and_open(ready: Callable[[], None]) -> None:
+        threading.Thread(target=hold_alone, args=(node, ready)).start()
+        wait_for_ever()
+
+    with child(ALICE, unshare_and_open) as one:
+        assert found(look(scan, node, sample(one.pid))) == {one.pid: True}
+
+
+def hold_alone(node: str, ready: Callable[[], None]) -> None:
+    assert ctypes.CDLL(None).unshare(CLONE_FILES) == 0
+    os.open(node, os.O_RDWR)
+    ready()
+    threading.Event().wait()
+
+
+def test_a_process_that_left_its_session_is_found(scan: HolderScan, node: str) -> None:
+    reading, writing = os.pipe()
+
+    def leave(ready: Callable[[], None]) -> None:
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.open(node, os.O_RDWR)
+                os.write(writing, str(os.getpid()).encode())
+                wait_for_ever()
+            os._exit(0)
+        os.wait()
+        ready()
+
+    with child(ALICE, leave):
+        pid = int(os.read(reading, 10))
+        holders = look(scan, node, sample(pid)) or ()
+        os.kill(pid, signal.SIGKILL)
+
+        assert [(one.pid, one.uid, one.uses, one.protected) for one in holders] == [
+            (pid, ALICE, True, None)
+        ]
+
+
+def test_a_stopped_process_is_a_holder_like_any_other(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as one:
+        os.kill(one.pid, signal.SIGSTOP)
+        until(lambda: ") T " in Path(f"/proc/{one.pid}/stat").read_text())
+
+        assert found(look(scan, node, sample(one.pid))) == {one.pid: True}
+
+
+def test_a_shell_that_was_left_with_the_device_open_is_a_holder(
+    scan: HolderScan, processes: Processes, node: str
+) -> None:
+    """Whatever it is called, and whether or not somebody sits in front of it."""
+
+    def shell(ready: Callable[[], None]) -> None:
+        ready()
+        os.execl("/bin/sh", "-sh", "-c", f"exec 3<>{node}; read _ < {node}.fifo")
+
+    os.mkfifo(f"{node}.fifo", 0o666)
+    os.chmod(f"{node}.fifo", 0o666)
+    with child(ALICE, shell) as one:
+        until(lambda: look(scan, node, None, may_open=None, lists_processes=False))
+        (holder,) = look(scan, node, sample(one.pid)) or ()
+
+        assert (holder.pid, holder.uses, holder.protected) == (one.pid, True, None)
+        assert processes.kill([one.pid]) == (one.pid,)
+
+
+def test_a_pid_that_was_clean_and_is_somebody_elses_now_is_looked_at(
+    scan: HolderScan, node: str
+) -> None:
+    """The closed gate lets nobody open it, so that nobody would be looked at again but for that."""
+    first = Child(ALICE, idle)
+    assert look(scan, node, sample()) == ()
+    os.kill(first.pid, signal.SIGKILL)
+    first.reap()
+    second = reusing(first.pid, ALICE, holding(node))
+    try:
+        assert found(look(scan, node, sample())) == {second.pid: False}
+    finally:
+        os.kill(second.pid, signal.SIGKILL)
+        second.reap()
+
+
+def test_the_holders_of_one_device_are_not_those_of_another(
+    scan: HolderScan, node: str, tmp_path: Path
+) -> None:
+    """Alice's slot on one ends while hers on the other goes on."""
+    other = make_node(tmp_path, "nvidia1", FULL)
+    with child(ALICE, holding(node)) as first, child(ALICE, holding(other)) as second:
+        targets = [
+            Target(device=GPU, node_paths=(node,), sample=sample(first.pid)),
+            Target(device="GPU-b", node_paths=(other,), sample=sample(second.pid, device="GPU-b")),
+        ]
+        seen = scan.look(
+            targets, moment=Moment(now=NOW, boottime_s=boottime_s()), may_open=frozenset()
+        )
+
+        assert found(seen[GPU]) == {first.pid: True}
+        assert found(seen["GPU-b"]) == {second.pid: True}
+
+
+def test_an_instance_is_held_through_nodes_of_another_kind(
+    scan: HolderScan, tmp_path: Path
+) -> None:
+    """The capabilities of an instance have a major number of their own."""
+    instance = make_node(tmp_path, "nvidia-cap12", FULL)
+    compute = make_node(tmp_path, "nvidia-cap13", os.makedev(10, 229))
+    with child(ALICE, holding(compute)) as one, child(BOB, idle):
+        target = Target(device=GPU, node_paths=(instance, compute), sample=sample(one.pid))
+        moment = Moment(now=NOW, boottime_s=boottime_s())
+
+        assert found(scan.look([target], moment=moment, may_open=None)[GPU]) == {one.pid: True}
+
+
 def test_a_setuid_program_belongs_to_the_person_who_runs_it(
     processes: Processes, node: str
 ) -> None:
@@ -195,12 +330,7 @@ def test_memory_that_is_freed_in_time_makes_nobody_a_user(scan: HolderScan, node
 
 
 def test_people_who_may_open_are_looked_at_each_time(scan: HolderScan, node: str) -> None:
-    def open_on_request(ready: Callable[[], None]) -> None:
-        signal.signal(signal.SIGUSR1, lambda *_: os.open(node, os.O_RDWR))
-        ready()
-        wait_for_ever()
-
-    with child(ALICE, open_on_request) as one:
+    with child(ALICE, holding_on_request(node)) as one:
         assert found(look(scan, node, sample(), may_open=frozenset({ALICE}))) == {}
         os.kill(one.pid, signal.SIGUSR1)
         until(lambda: found(look(scan, node, sample(), may_open=frozenset({ALICE}))))
@@ -212,15 +342,9 @@ def test_people_who_may_open_are_looked_at_each_time(scan: HolderScan, node: str
 def test_what_opened_while_everybody_could_is_found_once_the_gate_is_closed(
     scan: HolderScan, node: str, lists_processes: bool
 ) -> None:
-    def open_on_request(ready: Callable[[], None]) -> None:
-        signal.signal(signal.SIGUSR1, lambda *_: os.open(node, os.O_RDWR))
-        ready()
-        wait_for_ever()
-
-    with child(ALICE, open_on_request) as one:
+    with child(ALICE, holding_on_request(node)) as one:
         look(scan, node, sample(), may_open=None, lists_processes=lists_processes)
-        os.kill(one.pid, signal.SIGUSR1)
-        until(lambda: node in map(os.path.realpath, Path(f"/proc/{one.pid}/fd").iterdir()))
+        ask_to_open(one.pid, node)
 
         # A process that the vendor lists is seen at once, also without going through all others.
         listed = look(scan, node, sample(one.pid), may_open=None, lists_processes=lists_processes)
@@ -232,15 +356,9 @@ def test_what_opened_while_everybody_could_is_found_once_the_gate_is_closed(
 def test_what_was_passed_past_a_closed_gate_is_found_by_the_next_full_scan(
     scan: HolderScan, node: str
 ) -> None:
-    def open_on_request(ready: Callable[[], None]) -> None:
-        signal.signal(signal.SIGUSR1, lambda *_: os.open(node, os.O_RDWR))
-        ready()
-        wait_for_ever()
-
-    with child(ALICE, open_on_request) as one:
+    with child(ALICE, holding_on_request(node)) as one:
         look(scan, node, sample())
-        os.kill(one.pid, signal.SIGUSR1)
-        until(lambda: node in map(os.path.realpath, Path(f"/proc/{one.pid}/fd").iterdir()))
+        ask_to_open(one.pid, node)
         assert found(look(scan, node, sample())) == {}
 
         scan.full_scan()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.fake_proc import FakeProc, undying
-from tests.host.people import Child, child, wait_for_ever
+from tests.host.people import Child, child, reusing, wait_for_ever
 from tests.waiting import until
 from workers.host.processes import (
     INIT_PID_NAMESPACE_INODE,
@@ -116,7 +116,7 @@ def test_a_pid_given_to_another_process_is_not_signalled_for_the_first(
     processes.look(first.pid)
     os.kill(first.pid, signal.SIGKILL)
     first.reap()
-    second = reusing(first.pid)
+    second = reusing(first.pid, ALICE, obedient)
     try:
         assert processes.kill([first.pid]) == ()
         assert not second.ended()
@@ -126,18 +126,6 @@ def test_a_pid_given_to_another_process_is_not_signalled_for_the_first(
     finally:
         os.kill(second.pid, signal.SIGKILL)
         second.reap()
-
-
-def reusing(pid: int) -> Child:
-    """A new process under that pid; others of the machine may be quicker a few times."""
-    for _ in range(200):
-        Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
-        made = Child(ALICE, obedient)
-        if made.pid == pid:
-            return made
-        os.kill(made.pid, signal.SIGKILL)
-        made.reap()
-    raise AssertionError(f"pid {pid} was not to be had again")
 
 
 def test_a_zombie_is_dead(processes: Processes) -> None:

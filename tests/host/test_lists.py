@@ -1,0 +1,142 @@
+"""Process lists of a driver that are garbage: nobody is signalled, and the list is called unreadable."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from reservations.core.wire import DeviceInfo, ProcessUse, Sample
+from tests.host.clocks import Hands
+from tests.host.people import Child, child
+from tests.host.scanning import ALICE, BOB, GPU, NOW, found, holding, idle, look, sample
+from workers.host.gates.record import RecordGate
+from workers.host.holders import HolderScan
+from workers.host.lookout import Lookout
+from workers.host.names import Names, SystemUsers
+from workers.host.processes import Processes
+from workers.host.readings import Readings
+
+pytestmark = pytest.mark.root
+MEMORY = 314_572_800
+
+
+def died() -> int:
+    gone = Child(ALICE, idle)
+    os.kill(gone.pid, signal.SIGKILL)
+    gone.reap()
+    return gone.pid
+
+
+GARBAGE: dict[str, Callable[[int, int], Sequence[ProcessUse]]] = {
+    "pid 0": lambda job, innocent: [ProcessUse(pid=0)],
+    "all bits": lambda job, innocent: [ProcessUse(pid=2**32 - 1)],
+    "pid and memory swapped": lambda job, innocent: [ProcessUse(pid=MEMORY, memory_bytes=job)],
+    "swapped, to a pid that there is": lambda job, innocent: [
+        ProcessUse(pid=innocent, memory_bytes=job)
+    ],
+    "the first process": lambda job, innocent: [ProcessUse(pid=1)],
+    "the agent itself": lambda job, innocent: [ProcessUse(pid=os.getpid())],
+    "the agent's parent": lambda job, innocent: [ProcessUse(pid=os.getppid())],
+    "a pid of another namespace": lambda job, innocent: [ProcessUse(pid=innocent)],
+    "mostly so": lambda job, innocent: [
+        ProcessUse(pid=pid) for pid in (job, 0, 2**32 - 1, innocent)
+    ],
+    "beyond any number": lambda job, innocent: [ProcessUse(pid=2**63 - 1)],
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_a_list_of_garbage_is_unreadable_and_nobody_can_be_signalled(
+    scan: HolderScan, processes: Processes, node: str, kind: str
+) -> None:
+    with child(ALICE, holding(node)) as job, child(BOB, idle) as innocent:
+        listed = GARBAGE[kind](job.pid, innocent.pid)
+        reading = Sample(uuid=GPU, at=NOW, processes=tuple(listed))
+
+        assert look(scan, node, reading) is None
+        assert [(one.code, one.device) for one in scan.problems] == [("process_list", GPU)]
+        assert list(scan.unreadable) == [GPU]
+        everybody = [job.pid, innocent.pid, os.getpid(), os.getppid(), *(p.pid for p in listed)]
+        assert processes.terminate(everybody) == ()
+        assert processes.kill(everybody) == ()
+        assert not job.ended()
+        assert not innocent.ended()
+
+
+def test_a_list_that_is_right_again_is_believed_again(scan: HolderScan, node: str) -> None:
+    with child(ALICE, holding(node)) as job:
+        assert look(scan, node, sample(0)) is None
+        assert found(look(scan, node, sample(job.pid))) == {job.pid: True}
+        assert scan.problems == []
+
+
+def test_one_bad_entry_is_dropped_and_logged(
+    scan: HolderScan, processes: Processes, node: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with child(ALICE, holding(node)) as job:
+        assert found(look(scan, node, sample(job.pid, 2**32 - 1))) == {job.pid: True}
+        assert "4294967295" in caplog.text
+        assert scan.problems == []
+        assert processes.kill([0, 2**32 - 1]) == ()
+
+
+def test_dead_pids_alone_say_that_nobody_is_there(scan: HolderScan, node: str) -> None:
+    assert look(scan, node, sample(died(), died())) == ()
+    assert scan.problems == []
+
+
+def test_the_agents_own_handle_on_the_device_is_no_garbage_and_protected(
+    processes: Processes, node: str
+) -> None:
+    """A vendor's library keeps every device open."""
+    handle = os.open(node, os.O_RDWR)
+    try:
+        scan = HolderScan(processes, only_uids=frozenset({ALICE}))
+        (own,) = look(scan, node, sample(os.getpid())) or ()
+        assert own.protected == "the agent's own tree"
+    finally:
+        os.close(handle)
+
+
+class OneCard:
+    """A vendor whose driver lists what a test says."""
+
+    name = "one"
+    lists_processes = True
+    trusts_uids = False
+
+    def __init__(self, *pids: int) -> None:
+        self._pids = pids
+
+    def devices(self) -> tuple[DeviceInfo, ...]:
+        return ()
+
+    def sample(self, uuid: str) -> Sample:
+        return sample(*self._pids)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_list_that_is_not_believed_is_shown_to_nobody(
+    scan: HolderScan, processes: Processes, node: str, tmp_path: Path
+) -> None:
+    card = OneCard(0, 2**32 - 1)
+    clock = Hands().clock()
+    lookout = Lookout(
+        vendor=card,
+        readings=Readings(card, clock),
+        processes=processes,
+        names=Names(SystemUsers()),
+        clock=clock,
+        scan=scan,
+    )
+    device = DeviceInfo(uuid=GPU, vendor="one", index=0, model="Card", node_paths=(node,))
+
+    sight = lookout.look([device], RecordGate(tmp_path / "gate.json", [GPU]), full=True)
+
+    assert sight.observed[GPU].holders is None
+    assert sight.samples[GPU].processes is None
+    assert [one.code for one in lookout.problems] == ["process_list"]
