@@ -15,6 +15,7 @@ from pathlib import Path
 _AT_FDCWD = -100
 _AT_STATX_DONT_SYNC = 0x4000
 _STATX_TYPE = 0x1
+_STATX_BTIME = 0x800
 _PSEUDO_FILES = ("socket:[", "pipe:[", "anon_inode:")
 
 
@@ -29,7 +30,11 @@ class _Statx(ctypes.Structure):
         ("mode", ctypes.c_uint16),
         ("spare", ctypes.c_uint16),
         ("ino_size_blocks_mask", ctypes.c_uint64 * 4),
-        ("times", ctypes.c_uint64 * 8),
+        ("accessed", ctypes.c_uint64 * 2),
+        ("born_s", ctypes.c_int64),
+        ("born_ns", ctypes.c_uint32),
+        ("born_spare", ctypes.c_uint32),
+        ("changed_and_modified", ctypes.c_uint64 * 4),
         ("rdev_major", ctypes.c_uint32),
         ("rdev_minor", ctypes.c_uint32),
         ("rest", ctypes.c_uint64 * 16),
@@ -45,16 +50,31 @@ def device_number(path: str) -> int | None:
     Raises:
         OSError: It cannot be looked at.
     """
+    found = _statx(path, _STATX_TYPE)
+    if not stat.S_ISCHR(found.mode):
+        return None
+    return os.makedev(found.rdev_major, found.rdev_minor)
+
+
+def born_ns(path: str) -> int:
+    """When this file was made, in nanoseconds; 0 where its file system does not remember.
+
+    Raises:
+        OSError: It cannot be looked at.
+    """
+    found = _statx(path, _STATX_BTIME)
+    return int(found.born_s) * 1_000_000_000 + int(found.born_ns)
+
+
+def _statx(path: str, mask: int) -> _Statx:
     found = _Statx()
     result = _libc.statx(
-        _AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, _STATX_TYPE, ctypes.byref(found)
+        _AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, mask, ctypes.byref(found)
     )
     if result != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), path)
-    if not stat.S_ISCHR(found.mode):
-        return None
-    return os.makedev(found.rdev_major, found.rdev_minor)
+    return found
 
 
 def numbers_of(paths: Iterable[str]) -> frozenset[int]:
