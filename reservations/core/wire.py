@@ -120,6 +120,8 @@ class Plan(Shape, frozen=True, kw_only=True):
     """All grants of one host with end > as_of - 24 h, earliest first, and how to treat them.
 
     ``complete_until`` is the start of the first grant that was left out, or None if none was.
+    ``cancelled`` are bookings that were given up around their start: a host that had begun one of them
+    need not doubt that its grants are gone.
     ``epoch`` changes only when an operator has restored an older database on purpose.
     """
 
@@ -132,6 +134,7 @@ class Plan(Shape, frozen=True, kw_only=True):
     grants: tuple[Grant, ...]
     settings: HostSettings
     complete_until: Instant | None = None
+    cancelled: tuple[Count, ...] = ()
 
 
 class DeviceInfo(Shape, frozen=True, kw_only=True):

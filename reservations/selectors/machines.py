@@ -88,6 +88,24 @@ def held_on(host: Host, *, since: datetime) -> list[Held]:
     ]
 
 
+def given_up_on(host: Host, *, since: datetime, until: datetime, limit: int) -> tuple[int, ...]:
+    """Cancelled bookings of the host whose start lies between the two, the latest first."""
+    rows = (
+        Allocation.objects.filter(
+            device__host=host,
+            holds=False,
+            booking__state=Booking.State.CANCELLED,
+            end__gt=since,
+            start__gt=since,
+            start__lte=until,
+        )
+        .order_by("-start", "-booking_id")
+        .values_list("booking_id", flat=True)
+    )
+    # A booking has a row for each device; no host has more of them than are asked for here.
+    return tuple(dict.fromkeys(rows[:limit]))
+
+
 def next_on(device: Device, *, after: datetime) -> Allocation | None:
     """The allocation that holds the device at ``after``, or the first one behind it."""
     rows = Allocation.objects.filter(device=device, holds=True, end__gt=after)

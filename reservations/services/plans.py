@@ -21,6 +21,9 @@ _NOT_AN_OVERRIDE = frozenset({"mode", "managed", "show_owners", "hold"})
 
 # A change looks at the clock a moment before it is committed. Until this has passed, it may be missing.
 _COMMIT_TAKES = timedelta(seconds=1)
+# A plan may be a minute old when it is acted upon: what begins until then may have begun.
+_SOON = timedelta(minutes=1)
+_MAX_CANCELLED = 1_000
 
 
 def plan_for(host: Host, *, now: datetime) -> Plan:
@@ -42,6 +45,10 @@ def plan_for(host: Host, *, now: datetime) -> Plan:
         grants=chosen.grants,
         settings=settings,
         complete_until=chosen.complete_until,
+        # The etag leaves them out: whenever one is added, its grants have gone.
+        cancelled=machines.given_up_on(
+            host, since=now - REMEMBERED, until=now + _SOON, limit=_MAX_CANCELLED
+        ),
     )
 
 

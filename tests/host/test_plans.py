@@ -135,6 +135,25 @@ def test_a_grant_that_was_ended_or_lies_ahead_is_not_kept(desk):
     assert desk.kinds() == []
 
 
+def test_a_running_grant_whose_booking_was_cancelled_ends_with_the_first_plan_that_says_so(desk):
+    other = msgspec.structs.replace(ALICE, booking=2, device="GPU-2")
+    desk.hear(ALICE, other)
+
+    desk.hear(cancelled=(1,), after_s=10, etag="other")
+
+    assert desk.granted() == {(2, 61001)}, "what nothing explains is kept"
+    assert [report.booking for report in desk.reports] == [2]
+
+
+def test_a_running_grant_whose_booking_got_another_device_ends_with_that_plan(desk):
+    desk.hear(ALICE)
+
+    desk.hear(msgspec.structs.replace(ALICE, device="GPU-2"), after_s=10, etag="other")
+
+    assert [grant.device for grant in desk.keeper.in_force().grants] == ["GPU-2"]
+    assert desk.kinds() == []
+
+
 def test_not_modified_counts_as_a_newer_plan(desk):
     desk.hear(ALICE)
     desk.hands.pass_time(50)

@@ -8,7 +8,8 @@ from reservations.core.errors import Invalid
 from reservations.core.wire import MAX_GRANTS, plan_etag
 from reservations.models import Allocation, Booking, Device, Host
 from reservations.selectors import machines
-from reservations.services import plans
+from reservations.services import bookings, plans
+from reservations.services.actors import BERTH
 from tests import build
 from tests.build import NOON
 from tests.hosts import HOUR, MINUTE, SECOND
@@ -38,6 +39,28 @@ def test_a_booking_is_told_to_its_host_and_to_no_other(host, alice):
     assert (grant.booking, grant.device, grant.unix_name) == (booking.pk, "GPU-a", "alice")
     assert (grant.expected_uid, grant.start, grant.end) == (1001, NOON, NOON + HOUR)
     assert grants(build.host()) == ()
+
+
+def test_what_was_cancelled_around_its_start_is_named_for_a_day_and_no_etag_changes(host, alice):
+    device = build.device(host)
+    given_up = build.booking(device, owner=alice)
+    build.booking(build.device(build.host()), owner=alice, state=Booking.State.CANCELLED)
+    build.booking(device, owner=alice, state=Booking.State.PENDING)
+    before = plans.plan_for(host, now=NOON)
+    assert [grant.booking for grant in before.grants] == [given_up.pk]
+    assert before.cancelled == ()
+
+    bookings.cancel(given_up.pk, actor=BERTH, now=NOON - SECOND)
+
+    for now in (NOON - MINUTE, NOON, NOON + 23 * HOUR):
+        plan = plans.plan_for(host, now=now)
+        assert plan.grants == ()
+        assert plan.cancelled == (given_up.pk,)
+        assert plan.etag != before.etag
+    for now in (NOON - 2 * MINUTE, NOON + 24 * HOUR):
+        quiet = plans.plan_for(host, now=now)
+        assert quiet.cancelled == ()
+        assert quiet.etag == plan.etag
 
 
 def test_people_and_teammates_get_grants_of_their_own(host, alice):

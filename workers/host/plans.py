@@ -14,6 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from reservations.core.enforcement import HostGrant, PlanState
+from reservations.core.leases import Leases, endless, leases
 from reservations.core.wire import (
     ACCEPTED_VERSIONS,
     Grant,
@@ -51,6 +52,13 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     state: PlanState
     hold: Hold | None = None
     yielded: frozenset[str] = frozenset()
+
+    def leases(self, now: datetime) -> Leases:
+        """Without an end where gates are to stay as they are."""
+        complete_until = self.state.complete_until
+        if self.hold or (complete_until is not None and now >= complete_until):
+            return endless(self.grants)
+        return leases(self.grants, always_open=self.settings.always_open_uids, now=now)
 
 
 class PlanKeeper:
@@ -278,15 +286,28 @@ def _plan_of(answer: Plan | Unchanged, stored: StoredPlan | None) -> Plan | None
 def kept_grants(
     stored: StoredPlan, plan: Plan, *, now: datetime, as_of: datetime
 ) -> Iterable[KeptGrant]:
-    """The running grants of the stored plan that the new one has dropped without an end."""
+    """The running grants of the stored plan that the new one has dropped without an end.
+
+    A booking that was cancelled, or has got other devices in exchange, explains what is missing.
+    """
     present = {_key(grant) for grant in plan.grants}
+    explained = frozenset(plan.cancelled) | _moved(stored, plan)
     since = {_key(kept.grant): kept.missing_since for kept in stored.kept}
     for grant in stored.grants:
         running = grant.start <= now < grant.end
         missing_since = since.get(_key(grant), as_of)
         agreed = as_of - missing_since >= SECOND_OPINION
-        if running and _key(grant) not in present and not agreed:
+        dropped = _key(grant) not in present and grant.booking not in explained
+        if running and dropped and not agreed:
             yield KeptGrant(grant=grant, missing_since=missing_since)
+
+
+def _moved(stored: StoredPlan, plan: Plan) -> set[int]:
+    """Bookings that have a device in the new plan which they did not have in the stored one."""
+    had = {(grant.booking, grant.device) for grant in stored.grants}
+    known = {booking for booking, _ in had}
+    has = {(grant.booking, grant.device) for grant in plan.grants}
+    return {booking for booking, _ in has - had} & known
 
 
 def _key(grant: Grant) -> tuple[int, str, str]:
