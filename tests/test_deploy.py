@@ -23,6 +23,7 @@ from reservations.core import wire
 from reservations.core.wire import HostSettings
 from tests.host import nodes
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
+from tests.host.gates import acl_gate
 from tests.host.kit import SimHost
 from tests.host.people import child, wait_for_ever
 from tests.servers import free_port, wait_for_port
@@ -30,7 +31,6 @@ from tests.waiting import until
 from webapp.embedded import redis_command
 from workers.host.agent import STEADY_S
 from workers.host.doctor.machine import NEEDED, NEEDED_FOR_BPF
-from workers.host.gates.acl import AclGate
 
 ROOT = Path(__file__).resolve().parent.parent
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
@@ -229,7 +229,7 @@ def test_the_capabilities_of_the_unit_are_enough_to_close_find_and_stop(tmp_path
         try:
             until(holder.ended, limit_s=limit_s)
             until(lambda: "gone" in plane.kinds(), limit_s=limit_s)
-            gate = AclGate({nodes.UUID: [str(node)]}).observe()[nodes.UUID]
+            gate = acl_gate({nodes.UUID: [str(node)]}, tmp_path).observe()[nodes.UUID]
             held = Path(f"/proc/{worker.pid}/status").read_text()
         finally:
             worker.terminate()

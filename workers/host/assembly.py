@@ -4,19 +4,25 @@ A short name is one of ours; anything else is ``module:function``, which gets th
 """
 
 import importlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reservations.core.wire import DeviceInfo
-from workers.host.clock import HostClock
+from workers.host.clock import HostClock, boot_id
 from workers.host.config import Config, ConfigError
 from workers.host.gates.acl import AclGate
 from workers.host.gates.base import Gate
+from workers.host.gates.bpf import BpfGate
+from workers.host.gates.lease_table import LeaseTable, Unavailable, control_groups
+from workers.host.gates.originals import Originals
 from workers.host.gates.record import RecordGate
 from workers.host.names import SimulatedUsers, SystemUsers, Users
 from workers.host.simulation import SimulatedHost
 from workers.host.vendors.base import Vendor
 from workers.host.vendors.simulated import SimulatedVendor
+
+logger = logging.getLogger(__name__)
 
 
 def open_vendor(config: Config, clock: HostClock) -> Vendor:
@@ -61,8 +67,21 @@ def _record(config: Config, devices: Sequence[DeviceInfo]) -> Gate:
     return RecordGate(config.state_dir / "gate.json", [device.uuid for device in devices])
 
 
-def _acl(config: Config, devices: Sequence[DeviceInfo]) -> Gate:
-    return AclGate({device.uuid: device.node_paths for device in devices if device.node_paths})
+def _acl(config: Config, devices: Sequence[DeviceInfo], *, problem: str = "") -> AclGate:
+    nodes = {device.uuid: device.node_paths for device in devices if device.node_paths}
+    originals = Originals(config.state_dir / "originals.json", boot_id=boot_id())
+    return AclGate(nodes, originals, problem=problem)
+
+
+def _bpf(config: Config, devices: Sequence[DeviceInfo]) -> Gate:
+    """Where the kernel cannot do it the lists alone hold, and say so."""
+    try:
+        table = LeaseTable(control_groups(config.slices))
+        return BpfGate(_acl(config, devices), table)
+    except (Unavailable, OSError) as error:
+        text = f"BERTH_GATE=bpf does not work here, so acl alone is used: {error}"
+        logger.warning(text)
+        return _acl(config, devices, problem=text)
 
 
 _VENDORS: Mapping[str, Callable[[Config, HostClock], Vendor]] = {
@@ -71,6 +90,7 @@ _VENDORS: Mapping[str, Callable[[Config, HostClock], Vendor]] = {
 }
 _GATES: Mapping[str, Callable[[Config, Sequence[DeviceInfo]], Gate]] = {
     "acl": _acl,
+    "bpf": _bpf,
     "record": _record,
 }
 

@@ -16,6 +16,7 @@ from reservations.core.enforcement import (
     StopUnit,
     Terminate,
 )
+from reservations.core.leases import Leases
 from reservations.core.wire import HealthProblem, Report
 from workers.host.clock import HostClock
 from workers.host.gates.base import Gate, GateError
@@ -40,11 +41,21 @@ class Hands:
         self._name_of = name_of
         self._units = UnitStops()
         self._failures: list[HealthProblem] = []
+        self._unlent: list[HealthProblem] = []
 
     @property
     def problems(self) -> list[HealthProblem]:
         """What the last round could not do, and which units still run that were to be stopped."""
-        return [*self._failures, *self._units.problems()]
+        return [*self._failures, *self._unlent, *self._units.problems()]
+
+    def lend(self, leases: Leases, gate: Gate, *, now: datetime) -> None:
+        """Before `act`, so that whoever is let in there is let in for as long as the grant lasts."""
+        self._unlent = []
+        try:
+            gate.lend(leases, now)
+        except GateError as error:
+            logger.error("leases: %s", error)  # noqa: TRY400 -- the text says it all
+            self._unlent.append(HealthProblem(code="action_failed", text=str(error)[:500]))
 
     def act(self, decision: Decision, gate: Gate) -> tuple[list[Report], Ladder]:
         """The reports of what was done, and what to remember. One failure stops no other action."""

@@ -1,145 +1,177 @@
 """The gate of a bare host: a POSIX ACL on each device node.
 
-The ACL is replaced whole, never added to. Its mask stays `rw` (the mask *is* the group bits of the
-mode), so the node keeps reading 0660 and the driver's helper, which compares the mode alone, leaves
-it in peace. Closing never touches descriptors that are open.
+The ACL is replaced whole, never added to. Owner, group and mode are what the driver's helper would
+put them to, so it leaves the node in peace. Closing never touches descriptors that are open.
 """
 
-import contextlib
-import errno
 import os
-import struct
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
 
 from reservations.core.enforcement import GateState
+from reservations.core.leases import Leases
+from workers.host.gates import access, helper
+from workers.host.gates.access import Access
 from workers.host.gates.base import GateError
-
-ATTRIBUTE = "system.posix_acl_access"
-# include/uapi/linux/posix_acl.h and posix_acl_xattr.h
-VERSION = 2
-USER_OBJ, USER, GROUP_OBJ, GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
-NO_ID = 0xFFFFFFFF
-READ_WRITE = 6
-
-Entry = tuple[int, int, int]
-"""Tag, permissions, id."""
-
-
-def encode(entries: Iterable[Entry]) -> bytes:
-    """The kernel's form: a version word, then tag, permissions and id of each entry."""
-    return struct.pack("<I", VERSION) + b"".join(struct.pack("<HHI", *one) for one in entries)
-
-
-def decode(content: bytes) -> tuple[Entry, ...]:
-    """The entries of an attribute.
-
-    Raises:
-        ValueError: It is not of the version that is known here, or cut short.
-    """
-    if len(content) < 4 or (len(content) - 4) % 8:
-        raise ValueError(f"an ACL of {len(content)} bytes")
-    (version,) = struct.unpack_from("<I", content)
-    if version != VERSION:
-        raise ValueError(f"ACL version {version}")
-    return tuple(struct.iter_unpack("<HHI", content[4:]))
-
-
-def entries_for(uids: Iterable[int], *, group_open: bool) -> tuple[Entry, ...]:
-    """The whole ACL, in the order that the kernel asks for."""
-    return (
-        (USER_OBJ, READ_WRITE, NO_ID),
-        *((USER, READ_WRITE, uid) for uid in sorted(set(uids) - {0})),
-        (GROUP_OBJ, READ_WRITE if group_open else 0, NO_ID),
-        (MASK, READ_WRITE, NO_ID),
-        (OTHER, 0, NO_ID),
-    )
+from workers.host.gates.helper import GATED_MODE, HelperSettings
+from workers.host.gates.originals import Originals
+from workers.host.gates.posix_acl import admits_more, decode, encode, entries_for, users
 
 
 class AclGate:
-    """Gates the nodes of each device, given by path; each keeps its group."""
+    """Gates the nodes of each device, given by path."""
 
-    def __init__(self, nodes: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        nodes: Mapping[str, Sequence[str]],
+        originals: Originals,
+        *,
+        helper_settings: Callable[[], HelperSettings | None] = helper.read,
+        problem: str = "",
+    ) -> None:
+        self.problem = problem
         self._nodes = nodes
+        self._originals = originals
+        self._helper_settings = helper_settings
+        # As last observed or set, by path; None where it could not be read.
+        self._known: dict[str, Access | None] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        return [path for paths in self._nodes.values() for path in paths]
+
+    @property
+    def devices(self) -> Collection[str]:
+        return self._nodes.keys()
 
     def observe(self) -> Mapping[str, GateState | None]:
-        return {device: self._observe(paths) for device, paths in self._nodes.items()}
+        settings = self._helper_settings()
+        return {device: self._observe(paths, settings) for device, paths in self._nodes.items()}
+
+    def disturbed(self) -> bool:
+        with self._lock:
+            return any(_read_or_none(path) != known for path, known in self._known.items())
+
+    def lend(self, leases: Leases, now: datetime) -> None:
+        """A list has no clock."""
 
     def set(self, device: str, uids: Iterable[int], *, group_open: bool) -> None:
-        content = encode(entries_for(uids, group_open=group_open))
-        for path in self._paths(device):
+        acl = encode(entries_for(uids, group_open=group_open))
+        settings = self._helper_settings()
+        for path in self.paths(device):
             try:
-                _own(path)
-                os.setxattr(path, ATTRIBUTE, content)
+                self._set(path, acl, settings)
             except OSError as error:
                 raise GateError(f"{path} cannot be gated: {error.strerror}") from error
 
     def restore(self, device: str) -> None:
-        """Without the ACL the mode speaks again: owner and access group."""
-        for path in self._paths(device):
+        settings = self._helper_settings()
+        for path in self.paths(device):
             try:
-                with contextlib.suppress(FileNotFoundError):
-                    os.chmod(path, 0o660)
-                    _remove(path)
+                self._restore(path, settings)
             except OSError as error:
                 raise GateError(f"{path} cannot be restored: {error.strerror}") from error
 
-    def _paths(self, device: str) -> Sequence[str]:
+    def paths(self, device: str) -> Sequence[str]:
+        """The nodes of a device.
+
+        Raises:
+            GateError: The device is not known.
+        """
         try:
             return self._nodes[device]
         except KeyError:
             raise GateError(f"no node of {device} is known") from None
 
-    def _observe(self, paths: Sequence[str]) -> GateState | None:
+    def _set(self, path: str, acl: bytes, settings: HelperSettings | None) -> None:
+        with self._lock:
+            found = access.read(path)
+            if settings and settings.objection and helper.governs(path):
+                raise GateError(f"{path} is not gated: {settings.objection}")
+            self._originals.remember(path, _before_gating(found))
+            wanted = self._gated(path, found, acl, settings)
+            access.write(path, wanted)
+            self._known[path] = wanted
+
+    def _restore(self, path: str, settings: HelperSettings | None) -> None:
+        with self._lock:
+            try:
+                found = access.read(path)
+                original = self._originals.of(path) or _before_gating(found)
+            except FileNotFoundError:
+                self._originals.forget(path)
+                return
+            access.write(path, original)
+            self._known[path] = original
+            self._originals.forget(path)
+
+    def _gated(
+        self, path: str, found: Access, acl: bytes | None, settings: HelperSettings | None
+    ) -> Access:
+        """How this node has to be: the agent's own, since an owner may open it and change its list."""
+        original = self._originals.of(path)
+        gid = original.gid if original else found.gid
+        if settings and settings.gid is not None and helper.governs(path):
+            gid = settings.gid
+        return Access(uid=os.geteuid(), gid=gid, mode=GATED_MODE, acl=acl)
+
+    def _observe(self, paths: Sequence[str], settings: HelperSettings | None) -> GateState | None:
         """What all nodes of a device say together: open where any of them is."""
-        try:
-            states = [_state_of(path) for path in paths]
-        except (OSError, ValueError):
-            return None
-        if not states:
+        states = [self._state_of(path, settings) for path in paths]
+        known = [state for state in states if state is not None]
+        if not known or len(known) < len(states):
             return None
         return GateState(
-            uids=frozenset().union(*(state.uids for state in states)),
-            group_open=any(state.group_open for state in states),
-            sound=all(state.sound for state in states) and len(set(states)) == 1,
+            uids=frozenset().union(*(state.uids for state in known)),
+            group_open=any(state.group_open for state in known),
+            sound=all(state.sound for state in known) and len(set(known)) == 1,
         )
 
+    def _state_of(self, path: str, settings: HelperSettings | None) -> GateState | None:
+        """Who may open one node, and whether it is as this gate would write it."""
+        with self._lock:
+            found = self._known[path] = _read_or_none(path)
+            try:
+                if found is None:
+                    return None
+                state = _who_may_open(found)
+                acl = encode(entries_for(state.uids, group_open=state.group_open))
+                sound = found == self._gated(path, found, acl, settings)
+            except (OSError, ValueError):
+                return None
+        return msgspec.structs.replace(state, sound=sound)
 
-def _own(path: str) -> None:
-    """An owner may open the node and change its ACL: that is the agent's own uid, root."""
-    if os.stat(path).st_uid != os.geteuid():
-        os.chown(path, os.geteuid(), -1)
 
-
-def _remove(path: str) -> None:
+def _read_or_none(path: str) -> Access | None:
     try:
-        os.removexattr(path, ATTRIBUTE)
-    except OSError as error:
-        if error.errno != errno.ENODATA:
-            raise
+        return access.read(path)
+    except OSError:
+        return None
 
 
-def _state_of(path: str) -> GateState:
-    """Who may open one node, and whether it is as this gate would write it.
+def _who_may_open(found: Access) -> GateState:
+    """Everybody whom owner, mode and list let in.
 
     Raises:
-        OSError: It is missing, or its file system keeps no ACLs.
-        ValueError: The ACL is in a form unknown here.
+        ValueError: The list is in a form unknown here.
     """
-    found = os.stat(path)
+    owner = {found.uid} - {os.geteuid()}
+    if found.acl is None:
+        return GateState(uids=frozenset(owner), group_open=bool(found.mode & 0o066))
+    entries = decode(found.acl)
+    return GateState(uids=users(entries) | owner, group_open=admits_more(entries))
+
+
+def _before_gating(found: Access) -> Access:
+    """The same, less a list that only a gate writes: what an agent left whose memory is lost."""
     try:
-        entries = decode(os.getxattr(path, ATTRIBUTE))
-    except OSError as error:
-        if error.errno != errno.ENODATA:
-            raise
-        return GateState(group_open=bool(found.st_mode & 0o060), sound=False)
-    uids = frozenset(
-        uid for tag, permissions, uid in entries if tag == USER and permissions & READ_WRITE
-    )
-    group_open = any(
-        tag == GROUP_OBJ and permissions & READ_WRITE for tag, permissions, _ in entries
-    )
-    return GateState(
-        uids=uids,
-        group_open=group_open,
-        sound=entries == entries_for(uids, group_open=group_open) and found.st_uid == os.geteuid(),
-    )
+        entries = decode(found.acl) if found.acl is not None else ()
+    except ValueError:
+        return found
+    if not entries or entries != entries_for(users(entries), group_open=admits_more(entries)):
+        return found
+    return msgspec.structs.replace(found, mode=GATED_MODE, acl=None)

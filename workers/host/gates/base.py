@@ -1,9 +1,11 @@
 """What every gate can do. All of it is safe to repeat."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from reservations.core.enforcement import GateState
+from reservations.core.leases import Leases
 
 
 class GateError(Exception):
@@ -13,8 +15,28 @@ class GateError(Exception):
 class Gate(Protocol):
     """Opens and closes devices. It knows the devices, and their nodes, that it was made for."""
 
+    problem: str
+    """What it cannot do on this host, in one sentence for operators; empty where all is well."""
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The paths at which somebody else could undo it; none where nobody could."""
+
     def observe(self) -> Mapping[str, GateState | None]:
         """Who may open each device now; None where that cannot be read, such as a missing node."""
+
+    def disturbed(self) -> bool:
+        """Whether a node is not as it was last observed or set. Safe to ask from any thread."""
+
+    def lend(self, leases: Leases, now: datetime) -> None:
+        """Until when those who are let in are let in, from here on; it lets nobody in by itself.
+
+        A gate that can close by itself does so then. To be told before each `set`: whoever is set and
+        has no lease is let in without an end.
+
+        Raises:
+            GateError: It could not be done.
+        """
 
     def set(self, device: str, uids: Iterable[int], *, group_open: bool) -> None:
         """Let exactly these uids open the device, and the access group if ``group_open``.

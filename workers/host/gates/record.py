@@ -1,11 +1,13 @@
 """A gate that remembers and touches nothing: for demos, tests and hosts that only observe."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from reservations.core.enforcement import GateState
+from reservations.core.leases import Leases
 from workers.host.gates.base import GateError
 
 
@@ -15,6 +17,10 @@ class RecordGate:
     A device that was never set stands open to the access group, as on a host without Berth.
     """
 
+    problem = ""
+    # Nobody else writes its file.
+    nodes = ()
+
     def __init__(self, path: Path, devices: Iterable[str] = ()) -> None:
         self._path = path
         self._devices = tuple(devices)
@@ -22,6 +28,12 @@ class RecordGate:
     def observe(self) -> Mapping[str, GateState | None]:
         fresh = dict.fromkeys(self._devices, GateState(group_open=True))
         return {**fresh, **self._read()}
+
+    def disturbed(self) -> bool:
+        return False
+
+    def lend(self, leases: Leases, now: datetime) -> None:
+        """It has no clock."""
 
     def set(self, device: str, uids: Iterable[int], *, group_open: bool) -> None:
         state = GateState(uids=frozenset(uids), group_open=group_open)
