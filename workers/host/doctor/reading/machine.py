@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workers.host.doctor.facts import CgroupMode, Machine
 from workers.host.doctor.reading.files import Roots, fields, text
-from workers.host.gates import acl
+from workers.host.gates.posix_acl import ATTRIBUTE, encode, entries_for
 
 
 def read(roots: Roots) -> Machine:
@@ -35,8 +35,8 @@ def _acl_errno(dev: Path) -> int:
     """0 if this file system takes an ACL: what it does to a file it does to a node."""
     try:
         with tempfile.NamedTemporaryFile(dir=dev, prefix=".berth-doctor-") as file:
-            content = acl.encode(acl.entries_for([65534], group_open=False))
-            os.setxattr(file.name, acl.ATTRIBUTE, content)
+            content = encode(entries_for([65534], group_open=False))
+            os.setxattr(file.name, ATTRIBUTE, content)
     except OSError as error:
         return error.errno or -1
     return 0
