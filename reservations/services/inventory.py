@@ -10,10 +10,11 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from reservations.core.errors import DeviceElsewhere, Invalid
+from reservations.core.errors import DeviceElsewhere, Invalid, NotFound
 from reservations.core.wire import DeviceInfo, Inventory
 from reservations.models import Allocation, Device, Host
 from reservations.services import audit, locks, notices
+from reservations.services.actors import Actor
 from reservations.services.hosts import host_actor
 
 # What the vendor says of a device today.
@@ -132,6 +133,24 @@ def mark_back(row: Device, *, now: datetime) -> None:
     if row.state == Device.State.LOST:
         _set_state(row, Device.State.OK, now=now)
         _record("device_back", row, now=now)
+
+
+def mark_fine(host: str, uuid: str, *, actor: Actor, now: datetime) -> Device:
+    """An operator has looked at a device that needed attention. Repeating it changes nothing.
+
+    Raises:
+        Forbidden, NotFound
+    """
+    actor.check_operates()
+    with transaction.atomic():
+        rows = locks.devices(Device.objects.filter(host__name=host, uuid=uuid))
+        if not rows:
+            raise NotFound("There is no such device.")
+        if rows[0].state == Device.State.NEEDS_ATTENTION:
+            _set_state(rows[0], Device.State.OK, now=now)
+            about = {"host": rows[0].host, "device": rows[0]}
+            audit.record("device_fine", actor=actor, now=now, **about)
+    return rows[0]
 
 
 def mark_needs_attention(row: Device, *, now: datetime) -> None:

@@ -12,10 +12,10 @@ import redis
 from channels.layers import get_channel_layer
 from django.db import transaction
 
-from reservations import announce
+from reservations import announce, clock
 from reservations.core import wire
 from reservations.models import Booking
-from reservations.services import bookings
+from reservations.services import bookings, holds
 from reservations.services.bookings import Wish
 from tests import build, servers
 from tests.build import NOON
@@ -90,6 +90,18 @@ class TestWhoHears:
         key = f"host.sim-a:{wire.host_queue('sim-a')}"
         assert own_redis.llen(key) == 1
         assert wire.NUDGE.encode() in own_redis.lindex(key, 0)
+
+    def test_a_host_that_is_held_or_resumed_is_nudged_and_open_pages_hear_of_it(self, own_redis):
+        build.host("sim-a")
+        admin = build.actor(build.operator())
+        listener = Listener(own_redis, "calendar")
+        now = clock.now()
+        holds.hold(["sim-a"], reason="new driver", until=now + HOUR, actor=admin, now=now)
+        assert listener.next()[1]["row"]["holds"]["sim-a"]["reason"] == "new driver"
+        holds.resume(["sim-a"], actor=admin, now=now)
+        assert listener.next()[1] == {"type": "hosts.changed", "row": {"holds": {}}}
+        assert announce.courier.wait_until_idle(10)
+        assert own_redis.llen(f"host.sim-a:{wire.host_queue('sim-a')}") == 2
 
     def test_a_host_is_not_woken_for_what_it_will_ask_for_long_before_it_begins(self, own_redis):
         device = build.device(build.host("sim-a"))

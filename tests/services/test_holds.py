@@ -115,17 +115,3 @@ def test_an_unknown_host_is_named_and_none_is_held(host, admin):
     with pytest.raises(NotFound, match="gpu9"):
         hold(admin, "gpu1", "gpu9")
     assert told(host) is None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_held_hosts_are_nudged_and_open_pages_are_told_at_once(host, admin, monkeypatch):
-    from reservations import announce
-
-    said = []
-    monkeypatch.setattr(announce, "_to_group", lambda group, message: said.append((group, message)))
-    monkeypatch.setattr(announce.courier, "hint", lambda about, *_, **__: said.append(about))
-    until = announce.clock.now() + HOUR
-    hold(admin, "gpu1", until=until, now=announce.clock.now())
-    nudge, (group, message) = said
-    assert (nudge, group, message["type"]) == ("host gpu1", announce.CALENDAR, "hosts.changed")
-    assert message["row"]["holds"]["gpu1"]["reason"] == "new driver"

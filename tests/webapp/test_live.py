@@ -10,6 +10,7 @@ from django.test import Client
 
 from reservations import announce, clock, livestore
 from reservations.models import Booking
+from reservations.services import holds
 from tests import build
 from tests.webapp.sockets import Socket
 from webapp.live import base
@@ -99,6 +100,39 @@ async def test_everybody_hears_the_masked_row_and_the_owner_the_whole_one():
     assert await his.receive_nothing()
     await hers.leave()
     await his.leave()
+
+
+@in_thread
+def hold(**fields):
+    admin = build.operator()
+    now = clock.now()
+    until = now + timedelta(hours=1)
+    return holds.hold(None, until=until, actor=build.actor(admin), now=now, **fields)
+
+
+@in_thread
+def resume():
+    holds.resume(None, actor=build.actor(build.operator()), now=clock.now())
+
+
+async def test_everybody_hears_at_once_which_hosts_are_held_and_whoever_comes_later_too():
+    _, client = await person("alice")
+    await in_thread(build.host)("sim-a")
+    early, late = Socket("/ws/calendar/", client=client), Socket("/ws/calendar/", client=client)
+    assert await early.connect()
+
+    await hold(reason="new driver")
+    await resume()
+    await hold(reason="new driver again")
+
+    said = [await early.hear() for _ in range(3)]
+    assert {one["type"] for one in said} == {"hosts"}
+    reasons = [[held["reason"] for held in one["row"]["holds"].values()] for one in said]
+    assert reasons == [["new driver"], [], ["new driver again"]]
+    assert await late.connect()
+    assert (await late.hear())["row"] == said[-1]["row"]
+    await early.leave()
+    await late.leave()
 
 
 async def test_a_site_that_hides_names_hides_them_from_strangers(settings):

@@ -3,16 +3,27 @@
 from typing import Any
 
 import orjson
+from channels.db import database_sync_to_async
 
+from reservations import clock
 from reservations.announce import CALENDAR
-from reservations.selectors import visible
+from reservations.selectors import holds, visible
 from webapp.live.base import SignedInConsumer
+
+
+@database_sync_to_async
+def _holds() -> dict[str, dict[str, Any]]:
+    return holds.rows(now=clock.now())
 
 
 class CalendarConsumer(SignedInConsumer):
     async def joined(self) -> None:
         for group in self._groups():
             await self.channel_layer.group_add(group, self.channel_name)
+        # Joined first: whoever comes back after a break has missed what was told meanwhile. A browser
+        # that has connected takes no host for held until it is told so.
+        if held := await _holds():
+            await self._tell("hosts", {"holds": held})
 
     async def left(self) -> None:
         for group in self._groups():

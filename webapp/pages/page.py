@@ -12,7 +12,7 @@ from django.utils import timezone, translation
 from reservations import clock
 from reservations.core import errors
 from reservations.models import User
-from reservations.selectors import fleet
+from reservations.selectors import fleet, holds
 from reservations.selectors.visible import instant
 from reservations.services.actors import Actor
 from webapp import walltime
@@ -40,6 +40,11 @@ def actor_of(request: HttpRequest) -> Actor:
     return Actor.of(person_of(request), source="web", address=address)
 
 
+def current_zone() -> ZoneInfo:
+    """The zone of whoever looks."""
+    return ZoneInfo(timezone.get_current_timezone_name())
+
+
 def show(
     request: HttpRequest, template: str, *, section: str, status: int = 200, **context: Any
 ) -> HttpResponse:
@@ -48,7 +53,7 @@ def show(
     frame = {
         "section": section,
         "now": now,
-        "zone": walltime.zone_text(now, ZoneInfo(timezone.get_current_timezone_name())),
+        "zone": walltime.zone_text(now, current_zone()),
         "config": _config(person_of(request), now=now),
     }
     return render(request, template, {**frame, **context}, status=status)
@@ -74,4 +79,5 @@ def _config(person: User, *, now: datetime) -> dict[str, Any]:
         "now": instant(now),
         "strings": strings(),
         "silent_hosts": {name: instant(since) for name, since in fleet.silent_hosts().items()},
+        "holds": holds.rows(now=now),
     }

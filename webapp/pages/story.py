@@ -17,11 +17,14 @@ Tone = Literal["good", "plain", "warn", "bad"]
 
 @dataclass(frozen=True)
 class Line:
+    """``late``: how long after its due time; ``next``: what an operator should do about it."""
+
     at: datetime
     text: str
     tone: Tone
     why: str = ""
     late: str = ""
+    next: str = ""
 
 
 def told(entry: AuditEntry, *, zone: ZoneInfo) -> Line:
@@ -32,6 +35,7 @@ def told(entry: AuditEntry, *, zone: ZoneInfo) -> Line:
         tone=_TONES.get(entry.verb, "plain"),
         why=entry.why,
         late=_latency(entry),
+        next=_(_NEXT[entry.verb]) if entry.verb in _NEXT else "",
     )
 
 
@@ -96,6 +100,14 @@ def _extended(facts: _Facts) -> str:
     return _("%(who)s extended it until %(end)s.") % {"who": facts.who, "end": facts.end}
 
 
+def _host_changed(facts: _Facts) -> str:
+    before, after = facts.before.get("mode"), facts.after.get("mode")
+    if after and before != after:
+        values = {"who": facts.who, "before": before, "after": after}
+        return _("%(who)s switched it from %(before)s to %(after)s.") % values
+    return _("%(who)s changed its settings.") % {"who": facts.who}
+
+
 def _sentence(text: str) -> Callable[[_Facts], str]:
     def sentence(facts: _Facts) -> str:
         values = {"who": facts.who, "person": facts.person, "where": facts.where}
@@ -107,6 +119,7 @@ def _sentence(text: str) -> Callable[[_Facts], str]:
 _SENTENCES: dict[str, Callable[[_Facts], str]] = {
     "moved": _moved,
     "extended": _extended,
+    "host_changed": _host_changed,
     **{
         verb: _sentence(text)
         for verb, text in {
@@ -138,6 +151,37 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "no_account": noop("%(person)s is not known on the host; the device stays closed."),
             "overlap": noop("%(where)s is held by a booking that began earlier."),
             "grant_vanished": noop("It left the host's plan without an end; the host asks again."),
+            "granted_by_hand": noop("An administrator of the host gave %(where)s to %(person)s."),
+            "held": noop("An administrator of the host holds it: nothing is changed there."),
+            "resumed": noop("It is no longer held by hand."),
+            "yielded": noop("An administrator of the host has Berth leave %(where)s alone."),
+            "taken_back": noop("Berth looks after %(where)s again."),
+            "adopted": noop("What ran then may stay until somebody books its device."),
+            "released_host": noop(
+                "An administrator of the host has put every device back as it was."
+            ),
+            "drift": noop("Something changed who may open %(where)s; it was put right."),
+            "drift_given_up": noop(
+                "Something keeps changing who may open %(where)s; Berth leaves it."
+            ),
+            "hold_fire": noop("More people should be stopped at once than the kill budget allows."),
+            "plan_refused": noop("The host could not use its new plan and keeps the old one."),
+            "device_lost": noop("%(where)s is lost: the host no longer reaches it."),
+            "device_back": noop("%(where)s is back."),
+            "agent_started": noop("The agent started."),
+            "host_added": noop("%(who)s added the host."),
+            "host_held": noop("%(who)s held the host."),
+            "host_resumed": noop("%(who)s let the host act again."),
+            "host_silent": noop("The host fell silent."),
+            "host_back": noop("The host is back."),
+            "token_rotated": noop("%(who)s gave the host a new token."),
+            "device_added": noop("The host named a new device: %(where)s."),
+            "device_moved": noop("%(where)s turned up on this host."),
+            "device_changed": noop("%(who)s changed what %(where)s is used for."),
+            "device_divided": noop("%(where)s was divided; its parts are booked instead."),
+            "device_fine": noop("%(who)s marked %(where)s as fine."),
+            "device_recovered": noop("What could not be ended on %(where)s is gone."),
+            "retired": noop("%(who)s retired %(where)s."),
         }.items()
     },
 }
@@ -159,6 +203,38 @@ _TONES: dict[str, Tone] = {
     "flagged": "bad",
     "overlap": "bad",
     "grant_vanished": "warn",
+    "granted_by_hand": "warn",
+    "held": "warn",
+    "host_held": "warn",
+    "yielded": "warn",
+    "released_host": "bad",
+    "drift": "warn",
+    "drift_given_up": "bad",
+    "hold_fire": "bad",
+    "plan_refused": "bad",
+    "device_lost": "bad",
+    "host_silent": "bad",
+    "host_back": "good",
+    "device_back": "good",
+    "device_fine": "good",
+    "device_recovered": "good",
+}
+
+# What an operator should do about it.
+_NEXT: dict[str, str] = {
+    "stuck": noop(
+        "Look at the process on the host; a D state usually waits for the driver or a file server."
+    ),
+    "drift_given_up": noop(
+        "Find what else sets the device's access (another tool, a udev rule); it is tried again now and then."
+    ),
+    "hold_fire": noop("Look at who is on the devices; raise the kill budget to have them stopped."),
+    "plan_refused": noop("Read the agent's log; both sides must speak the same version."),
+    "device_lost": noop("Look at the driver (nvidia-smi, dmesg) on the host."),
+    "host_silent": noop("Look at its worker: berth-host status."),
+    "released_host": noop("berth-host resume gives its devices back to Berth."),
+    "yielded": noop("berth-host yield --back gives it back to Berth."),
+    "held": noop("berth-host resume on the host ends that."),
 }
 
 # What is due when the slot begins; all else that has a latency is due when it ends.

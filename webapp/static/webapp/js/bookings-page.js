@@ -1,13 +1,8 @@
 // My bookings and the page of one booking: forms that ask first, countdowns, and the clipboard.
 
-import { closest } from "./dom.js";
+import "./asking.js";
 import { now, t } from "./page.js";
 import { durationText, MINUTE } from "./zoned.js";
-
-document.addEventListener("submit", (event) => {
-  const form = closest(event.target, "form[data-ask]");
-  if (form && !confirm(form.dataset.ask)) event.preventDefault();
-});
 
 function countDown() {
   for (const time of document.querySelectorAll("[data-ends]")) {

@@ -1,6 +1,7 @@
 // The live page: one card per device, repainted at most once per frame and never while nobody looks.
 
 import { find } from "./dom.js";
+import { showHolds, takeHolds } from "./holds.js";
 import { config, now, t, words } from "./page.js";
 import { LiveSocket } from "./socket.js";
 import { drawSpark, pushed } from "./spark.js";
@@ -177,3 +178,18 @@ new LiveSocket("/ws/live/", {
   onSignedOut: stale.signedOut,
   onMessage: ({ devices }) => take(devices ?? []),
 });
+
+const calendarStale = showStale("calendar");
+new LiveSocket("/ws/calendar/", {
+  onOpen: () => {
+    calendarStale.fresh();
+    takeHolds();
+  },
+  onLost: calendarStale.lost,
+  onSignedOut: calendarStale.signedOut,
+  onMessage: ({ type, row }) => {
+    if (type === "hosts") takeHolds(row);
+  },
+});
+showHolds();
+setInterval(showHolds, 15_000);

@@ -3,6 +3,8 @@
 import { readJson } from "./dom.js";
 import { Words } from "./zoned.js";
 
+/** @typedef {{ reason: string, since: string, until: string }} Hold */
+
 /**
  * @typedef {object} Config
  * @property {{ id: number, username: string, name: string, operator: boolean }} me
@@ -10,6 +12,7 @@ import { Words } from "./zoned.js";
  * @property {string} locale
  * @property {number} grid_s
  * @property {Record<string, string>} [silent_hosts] since when each silent host is silent
+ * @property {Record<string, Hold>} [holds] by host
  * @property {string} now RFC 3339, the server's clock when the page was made
  * @property {Record<string, string>} strings
  */

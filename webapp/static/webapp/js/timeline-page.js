@@ -6,6 +6,7 @@ import { Changes } from "./changes.js";
 import { BookDialog, errorText } from "./dialog.js";
 import { find } from "./dom.js";
 import { attachDrag } from "./drag.js";
+import { showHolds, takeHolds } from "./holds.js";
 import { attachKeys } from "./keys.js";
 import { config, now, t, words } from "./page.js";
 import { LiveSocket } from "./socket.js";
@@ -149,6 +150,7 @@ const calendarStale = showStale("calendar");
 new LiveSocket("/ws/calendar/", {
   onOpen: () => {
     calendarStale.fresh();
+    takeHolds();
     reload();
   },
   onLost: calendarStale.lost,
@@ -156,6 +158,7 @@ new LiveSocket("/ws/calendar/", {
   onMessage: ({ type, row }) => {
     if (type === "booking" && store.upsert(row)) timeline.drawOne(row.id);
     if (type === "notice") toast(row.text);
+    if (type === "hosts") takeHolds(row);
   },
 });
 
@@ -175,6 +178,7 @@ new LiveSocket("/ws/live/", {
 
 setInterval(() => {
   timeline.tick();
+  showHolds();
   // What shows the present moves on with it, but never under somebody's hand.
   const passed = view.follows && timeline.axis?.start !== axisOfView().start;
   if (passed && !timeline.isBusy) view.goToNow();

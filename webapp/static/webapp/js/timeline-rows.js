@@ -1,6 +1,7 @@
 // The heads of the timeline's rows: hosts, devices, and the verdict on each.
 
 import { make } from "./dom.js";
+import { holdText } from "./holds.js";
 import { now, t, words } from "./page.js";
 import { durationText, MINUTE } from "./zoned.js";
 
@@ -52,6 +53,9 @@ export function hostHead(host) {
     make("span", { text: summary(host.devices) }),
     ...simulatedTag(host),
   );
+  const hold = make("span", { class: "silent", "data-hold": host.name, text: holdText(host.name) });
+  hold.hidden = !hold.textContent;
+  head.append(hold);
   if (host.silent_since) {
     const since = words.dayTime(Date.parse(host.silent_since));
     head.append(make("span", { class: "silent", text: t("host_silent", { since }) }));
