@@ -329,13 +329,35 @@ def test_memory_that_is_freed_in_time_makes_nobody_a_user(scan: HolderScan, node
         assert found(again) == {monitor.pid: False}
 
 
-def test_people_who_may_open_are_looked_at_each_time(scan: HolderScan, node: str) -> None:
-    with child(ALICE, holding_on_request(node)) as one:
-        assert found(look(scan, node, sample(), may_open=frozenset({ALICE}))) == {}
-        os.kill(one.pid, signal.SIGUSR1)
-        until(lambda: found(look(scan, node, sample(), may_open=frozenset({ALICE}))))
+def test_people_who_may_open_are_looked_at_each_time_where_there_are_no_lists(
+    scan: HolderScan, node: str
+) -> None:
+    def seen() -> dict[int, bool]:
+        return found(look(scan, node, None, may_open=frozenset({ALICE}), lists_processes=False))
 
-        assert found(look(scan, node, sample())) == {one.pid: False}
+    with child(ALICE, holding_on_request(node)) as one:
+        assert seen() == {}
+        ask_to_open(one.pid, node)
+        assert seen() == {one.pid: True}
+
+
+def test_what_somebody_opened_while_they_could_is_found_once_they_cannot(
+    scan: HolderScan, node: str
+) -> None:
+    """Until then the vendor's list tells of those who use it."""
+    both, bob_alone = frozenset({ALICE, BOB}), frozenset({BOB})
+    with (
+        child(ALICE, holding_on_request(node)) as one,
+        child(ALICE, holding_on_request(node)) as two,
+    ):
+        assert found(look(scan, node, sample(), may_open=both)) == {}
+        ask_to_open(one.pid, node)
+        ask_to_open(two.pid, node)
+        assert found(look(scan, node, sample(one.pid), may_open=both)) == {one.pid: True}
+
+        for _ in range(3):
+            seen = found(look(scan, node, sample(one.pid), may_open=bob_alone))
+            assert seen == {one.pid: True, two.pid: False}
 
 
 @pytest.mark.parametrize("lists_processes", [True, False])

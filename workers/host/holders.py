@@ -86,7 +86,7 @@ class HolderScan:
         self._scan = DescriptorScan(processes.proc, only_uids)
         self._full_scan_at: datetime | None = None
         self._ghosts = Ghosts()
-        self._lax = False
+        self._may_open: frozenset[int] | None = frozenset()
         self._unreadable: list[str] = []
 
     @property
@@ -135,16 +135,18 @@ class HolderScan:
     ) -> frozenset[int] | None:
         """Whose processes to go through again in this look; None for everybody's.
 
-        While a device is open to the access group that would be all, every time. Where the vendor
-        lists those who use it that may wait for the next full scan, at the latest when it closes.
+        Where the vendor lists those who use a device, that of people who may open it can wait until
+        they may no longer, or until the next full scan.
         """
-        if may_open is None and all(target.lists_processes for target in targets):
-            self._lax = True
+        before, self._may_open = self._may_open, may_open
+        if not all(target.lists_processes for target in targets):
+            return may_open
+        if may_open is None:
             return frozenset()
-        if self._lax:
-            self._lax = False
+        if before is None:
             self._scan.forget()
-        return may_open
+            return frozenset()
+        return before - may_open
 
     def full_scan(self) -> None:
         """Make the next look a full one, as at the end of a slot."""
