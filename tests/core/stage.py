@@ -108,6 +108,8 @@ class Stage:
     actions: list[tuple[datetime, Action]] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     managers_work: bool = True
+    # What a unit starts again is there in the first look after it.
+    _restarting: list[Process] = field(default_factory=list)
     _pids: int = 1000
 
     def __post_init__(self) -> None:
@@ -132,6 +134,8 @@ class Stage:
         }
 
     def decide(self, now: datetime) -> Decision:
+        self.processes += [process for process in self._restarting if process.started < now]
+        self._restarting = [process for process in self._restarting if process.started >= now]
         return plan_actions(
             self.grants,
             self.look(),
@@ -173,6 +177,7 @@ class Stage:
             self._end((p for p in self.processes if p.pid in action.pids and p.mortal), now)
         elif isinstance(action, StopUnit) and self.managers_work:
             self.processes = [p for p in self.processes if p.keeper != action.keeper]
+            self._restarting = [p for p in self._restarting if p.keeper != action.keeper]
 
     def open_to(self, device: str = GPU) -> frozenset[int]:
         gate = self.gates[device]
@@ -191,7 +196,7 @@ class Stage:
         for process in ended.values():
             if process.keeper is not None:
                 self._pids += 1
-                self.processes.append(replace(process, pid=self._pids, started=now))
+                self._restarting.append(replace(process, pid=self._pids, started=now))
 
 
 def kinds(facts: Iterable[Fact]) -> list[str]:

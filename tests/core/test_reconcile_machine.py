@@ -6,7 +6,7 @@ The guards are taken away one at a time as well: a machine that cannot see that 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from unittest.mock import patch
+from unittest.mock import PropertyMock, patch
 
 import msgspec
 import pytest
@@ -21,34 +21,34 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from reservations.core import reconcile, situation, stopping
 from reservations.core.enforcement import (
     Action,
     Decision,
-    EarlySignal,
     GateState,
+    Holder,
     HostGrant,
-    Kill,
+    Keeper,
+    Ladder,
     PlanState,
     SetGate,
     Terminate,
 )
 from reservations.core.gating import GateCase
+from reservations.core.judging import Case
 from reservations.core.reconcile import next_edge
 from reservations.core.wire import HostSettings
+from tests.core.oracle import Oracle, check_gates, moves
 from tests.core.stage import ALICE, BOB, CAROL, Process, Stage, at, grant
 
 DEVICES = ("GPU-a", "GPU-b")
 PEOPLE = (ALICE, BOB, CAROL)
 EXEMPT = 61099
 SLOT = timedelta(minutes=1)
+BOX = "3f" * 32
 
 devices = st.sampled_from(DEVICES)
 people = st.sampled_from(PEOPLE)
-
-
-def moves(decision: Decision) -> list[Action]:
-    """The actions that change the host."""
-    return [a for a in decision.actions if isinstance(a, (SetGate, EarlySignal, Terminate, Kill))]
 
 
 class AgentMachine(RuleBasedStateMachine):
@@ -58,8 +58,9 @@ class AgentMachine(RuleBasedStateMachine):
         unbooked_use=st.sampled_from(["deny", "allow"]),
         grace_s=st.sampled_from([0.0, 5.0, 60.0]),
         budget=st.sampled_from([1, 8]),
+        containers=st.sampled_from(["report", "stop"]),
     )
-    def start(self, unbooked_use: str, grace_s: float, budget: int) -> None:
+    def start(self, unbooked_use: str, grace_s: float, budget: int, containers: str) -> None:
         self.now = at(0)
         self.bookings = 0
         self.stage = Stage(
@@ -70,6 +71,7 @@ class AgentMachine(RuleBasedStateMachine):
                 grace_s=grace_s,
                 intruder_grace_s=10,
                 kill_budget=budget,
+                unattributed_containers=containers,  # type: ignore[arg-type]
                 exempt_uids=(EXEMPT,),
             )
         )
@@ -124,6 +126,48 @@ class AgentMachine(RuleBasedStateMachine):
         if by_force or (gate is not None and (gate.group_open or uid in gate.uids)):
             self.stage.run(uid, self.now, device=device, obeys=obeys, mortal=mortal > 0)
 
+    @rule(device=devices, uid=people, both=st.booleans(), claimed=st.booleans())
+    def run_unit(self, device: str, uid: int, both: bool, claimed: bool) -> None:
+        """A unit that starts its processes again: a service, or a container of the last booking."""
+        name = BOX if claimed else f"of-{uid}.service"
+        keeper = Keeper(engine="docker" if claimed else "systemd", name=name)
+        for where in DEVICES if both else (device,):
+            self.stage.run(
+                uid,
+                self.now,
+                device=where,
+                keeper=keeper,
+                container=BOX if claimed else None,
+                booking=self.bookings if claimed else None,
+            )
+
+    @rule(device=devices, uid=people)
+    def begin_with_a_unit_on_both(self, device: str, uid: int) -> None:
+        """Somebody whose service uses one device more than was booked."""
+        self.book(device, {uid}, 3, early=False)
+        self.run_unit(device, uid, both=True, claimed=False)
+
+    @rule(device=devices, uid=people)
+    def begin_with_a_container(self, device: str, uid: int) -> None:
+        """Of a booking, whose processes run as somebody else."""
+        self.book(device, {uid}, 3, early=False)
+        self.run_unit(device, 0, both=False, claimed=True)
+
+    @rule(device=devices, letter=st.sampled_from("ab"))
+    def run_box(self, device: str, letter: str) -> None:
+        """A container that was started for nobody, as root."""
+        self.stage.run(0, self.now, device=device, container=letter * 64, obeys=False)
+
+    @rule(works=st.booleans())
+    def managers(self, works: bool) -> None:
+        self.stage.managers_work = works
+
+    @rule(device=devices, times=st.sampled_from([2, 6]), sound=st.booleans())
+    def quarrel(self, device: str, times: int, sound: bool) -> None:
+        """Somebody else writes to the gate again and again."""
+        for _ in range(times):
+            self.drift(device, ALICE, sound)
+
     @rule(device=devices, uid=people)
     def begin_a_long_one(self, device: str, uid: int) -> None:
         """Somebody who has asked for the early signal, and is there when it is due."""
@@ -136,10 +180,10 @@ class AgentMachine(RuleBasedStateMachine):
             p for p in self.stage.processes if (p.device, p.uid) != (device, uid)
         ]
 
-    @rule(device=devices, uid=people)
-    def drift(self, device: str, uid: int) -> None:
-        """Somebody else writes to the gate."""
-        self.stage.gates[device] = GateState(uids=frozenset({uid}), sound=False)
+    @rule(device=devices, uid=people, sound=st.booleans())
+    def drift(self, device: str, uid: int, sound: bool) -> None:
+        """Somebody else writes to the gate, also as we would."""
+        self.stage.gates[device] = GateState(uids=frozenset({uid}), sound=sound)
         self.look()
 
     @rule(lost=st.booleans())
@@ -173,14 +217,14 @@ class AgentMachine(RuleBasedStateMachine):
         """Look and act until there is nothing to do at this instant; nobody hears a signal twice."""
         sent = set[tuple[type[Action], int]]()
         for _ in range(8):
-            before = list(self.stage.processes)
             decision = self.decide(self.now)
-            self.check(decision, before)
+            Oracle(self.stage, self.now).check(decision)
             self.carry_out(decision)
             signals = {(type(a), p) for a in moves(decision) for p in getattr(a, "pids", ())}
             assert sent.isdisjoint(signals)
             sent |= signals
-            if not moves(decision):
+            if not decision.actions:
+                assert decision.ladder == self.stage.ladder
                 return
         raise AssertionError("never comes to rest")
 
@@ -192,63 +236,10 @@ class AgentMachine(RuleBasedStateMachine):
         with patch.object(self.stage, "decide", return_value=decision):
             self.stage.once(self.now)
 
-    def check(self, decision: Decision, processes: list[Process]) -> None:
-        by_pid = {p.pid: p for p in processes}
-        current = {(g.device, g.uid) for g in self.running()}
-        signalled = False
-        for action in decision.actions:
-            if isinstance(action, SetGate):
-                assert not signalled
-                self.check_opening(action, processes)
-            if isinstance(action, EarlySignal):
-                self.check_early(action, by_pid)
-            if not isinstance(action, (Terminate, Kill)):
-                continue
-            signalled = True
-            named = [by_pid[pid] for pid in action.pids]
-            assert all(p.protected is None and p.uid != EXEMPT for p in named)
-            assert all((p.device, p.uid) not in current for p in named)
-            assert all((p.device, p.uid) == (action.device, action.uid) for p in named)
-            assert not self.stage.unreadable
-            gate = self.stage.gates[action.device]
-            assert gate is not None
-            assert not gate.group_open
-            assert action.uid not in gate.uids
-
-    def check_early(self, action: EarlySignal, by_pid: dict[int, Process]) -> None:
-        """Only for somebody who has the device and asked, and is told of each end once."""
-        named = [by_pid[pid] for pid in action.pids]
-        assert all(p.protected is None and p.uid == action.uid for p in named)
-        asked = [
-            g
-            for g in self.stage.grants
-            if g.early_signal and (g.device, g.uid) == (action.device, action.uid)
-        ]
-        assert any(g.end - timedelta(minutes=10) <= self.now < g.end for g in asked)
-        assert (action.device, action.uid) in {(g.device, g.uid) for g in self.running()}
-        told = [fact.id for fact in self.stage.facts]
-        assert all(fact.id not in told for fact in action.facts)
-
     @invariant()
     def only_those_with_a_right_may_open(self) -> None:
-        if not hasattr(self, "stage"):
-            return
-        for device, gate in self.stage.gates.items():
-            assert gate is not None
-            here = [g for g in self.running() if g.device == device]
-            assert gate.uids <= {g.uid for g in here}
-            assert len({g.booking for g in here if g.uid in gate.uids}) <= 1 or len(gate.uids) == 1
-            assert not (gate.group_open and here)
-
-    def check_opening(self, action: SetGate, processes: list[Process]) -> None:
-        """Nobody new is let in beside somebody who should have left."""
-        gate = self.stage.gates[action.device]
-        assert gate is not None
-        opened = {fact.uid for fact in action.facts if fact.kind == "opened"}
-        if opened - gate.uids and not self.stage.unreadable:
-            here = {g.uid for g in self.running() if g.device == action.device} | {EXEMPT}
-            others = [p for p in processes if p.device == action.device and p.uid not in here]
-            assert [p for p in others if p.protected is None] == []
+        if hasattr(self, "stage"):
+            check_gates(self.stage, self.now)
 
     @invariant()
     def the_protected_live(self) -> None:
@@ -304,11 +295,65 @@ def test_a_decision_with_a_step_taken_out_or_put_in_is_found(
         run_state_machine_as_test(Sabotaged, settings=SABOTAGE)
 
 
-def test_opening_a_gate_before_the_others_have_left_is_found() -> None:
-    wanted = GateCase.wanted
+def early(case: GateCase) -> GateState:
+    """Opens to the next person whoever is still there."""
+    wanted: GateState = WANTED(replace(case, foreign=frozenset()))
+    return wanted
 
-    def early(case: GateCase) -> GateState:
-        return wanted.fget(replace(case, foreign=frozenset()))  # type: ignore[attr-defined]
 
-    with patch.object(GateCase, "wanted", property(early)), pytest.raises(AssertionError):
+def with_a_closed_gate(case: Case, *rest: object) -> bool:
+    """Signals without having seen the gate closed."""
+    return MAY_SIGNAL(replace(case, gate=GateState()), *rest)  # type: ignore[arg-type]
+
+
+def as_anybody(process: Process) -> Holder:
+    """Takes nobody for protected."""
+    return msgspec.structs.replace(AS_HOLDER(process), protected=None)
+
+
+def every_unit(world: object, cases: list[Case]) -> frozenset[Keeper]:
+    """Stops units whatever else they serve."""
+    return frozenset(one.keeper for case in cases for one in case.holders if one.keeper)
+
+
+WANTED = GateCase.wanted.fget  # type: ignore[attr-defined]
+AS_HOLDER = Process.as_holder
+MAY_SIGNAL = stopping.may_signal
+GUARDS = {
+    "waiting until the others have left": (
+        patch.object(GateCase, "wanted", property(early)),
+        "let in beside somebody else",
+    ),
+    "closing before signalling": (
+        patch.object(stopping, "may_signal", with_a_closed_gate),
+        "past an open gate",
+    ),
+    "sparing the exempt": (
+        patch.object(situation.World, "spares", lambda world, holder: False),
+        "protected",
+    ),
+    "sparing the protected": (patch.object(Process, "as_holder", as_anybody), "protected"),
+    "containers are their booking's": (
+        patch.object(situation.World, "_members_of", lambda world, holder: frozenset()),
+        "has the right",
+    ),
+    "tolerating containers": (
+        patch.object(situation, "_tolerates_containers", lambda due, settings: False),
+        "protected",
+    ),
+    "whole units only": (
+        patch.object(reconcile, "_units_to_stop", every_unit),
+        "has the right",
+    ),
+    "leaving gates alone": (
+        patch.object(Ladder, "given_up", PropertyMock(return_value=frozenset())),
+        "not ours",
+    ),
+}
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_an_agent_without_one_of_its_guards_is_found(guard: str) -> None:
+    taken_away, wrong = GUARDS[guard]
+    with taken_away, pytest.raises(AssertionError, match=wrong):
         run_state_machine_as_test(AgentMachine, settings=SABOTAGE)
