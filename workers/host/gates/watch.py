@@ -8,6 +8,7 @@ import logging
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 
 from workers.host.gates.base import Gate
@@ -19,8 +20,9 @@ _ATTRIB, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x4, 0x40, 0x80, 0x100, 0x20
 _ONLY_FOLDERS = 0x01000000
 _CHANGES = _ATTRIB | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _ONLY_FOLDERS
 _BUFFER_BYTES = 65536
-# Whoever changes a node without end gets no more looks out of the agent than one in this time.
-REST_S = 0.1
+# Whoever changes a node without end gets ever fewer looks out of the agent, down to one a second.
+FIRST_REST_S = 0.005
+LAST_REST_S = 1.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -67,12 +69,16 @@ class NodeWatch:
             self._events = -1
 
     def _run(self) -> None:
+        rest_s, told_at = FIRST_REST_S, 0.0
         while not self._stopping.is_set():
             select.select([self._events, self._ending], [], [])
             self._drain()
             if self._is_disturbed() and not self._stopping.is_set():
                 self._on_disturbed()
-                self._stopping.wait(REST_S)
+                again = time.monotonic() - told_at < LAST_REST_S
+                rest_s = min(2 * rest_s, LAST_REST_S) if again else FIRST_REST_S
+                told_at = time.monotonic()
+                self._stopping.wait(rest_s)
 
     def _drain(self) -> None:
         """What happened to whom does not matter: the nodes themselves are looked at."""
