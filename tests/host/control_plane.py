@@ -34,7 +34,8 @@ class ControlPlaneDouble:
     """``with ControlPlaneDouble("sim-a") as plane``. Attributes may be changed at any time.
 
     ``spoil`` replaces the body of every plan; ``lose_answers`` stores reports but breaks the
-    connection; ``hold`` makes every answer wait until it is set.
+    connection; ``hold`` makes every answer wait until it is set; ``fails`` is the status of every
+    answer, as of a web server without its database.
     """
 
     def __init__(self, host: str) -> None:
@@ -45,7 +46,10 @@ class ControlPlaneDouble:
         self.settings = HostSettings()
         self.now: Callable[[], datetime] = real_now
         self.watched = False
+        self.complete_until: datetime | None = None
+        self.cancelled: tuple[int, ...] = ()
         self.spoil: bytes | None = None
+        self.fails: int | None = None
         self.lose_answers = False
         self.hold = threading.Event()
         self.hold.set()
@@ -95,11 +99,13 @@ class ControlPlaneDouble:
             server_time=self.now(),
             grants=self.grants,
             settings=self.settings,
+            complete_until=self.complete_until,
+            cancelled=self.cancelled,
         )
 
     @property
     def etag(self) -> str:
-        return plan_etag(self.epoch, self.grants, self.settings)
+        return plan_etag(self.epoch, self.grants, self.settings, complete_until=self.complete_until)
 
     @property
     def reports(self) -> list[Report]:
@@ -187,6 +193,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.double.hold.wait(30)
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             self._answer(401, b'{"code": "not_authenticated"}')
+            return None
+        if self.double.fails is not None:
+            self._answer(self.double.fails, b"the database is gone")
             return None
         return self.double
 

@@ -1,10 +1,13 @@
 """The whole agent on a real device node, as root: the kernel refuses, allows, and refuses again."""
 
+import contextlib
 import errno
 import json
 import os
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -13,8 +16,11 @@ import pytest
 from reservations.core.wire import HostSettings
 from tests.host import nodes
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
+from tests.host.dead_mount import CannotMount, dead_mount
+from tests.host.kit import ROOT
 from tests.host.people import as_person, child, wait_for_ever
 from tests.waiting import until
+from workers.host import status
 from workers.host.agent import Agent
 from workers.host.config import Config
 
@@ -128,3 +134,100 @@ def _holds(folder):
 def _idles(ready):
     ready()
     wait_for_ever()
+
+
+def test_readings_that_fail_in_the_middle_of_a_slot_stop_nobody_and_the_gate_goes_on(
+    folder, plane, agent
+):
+    plane.grants = (grant(nodes.UUID, "alice", end_s=6),)
+    agent.start()
+    until(lambda: opens(folder, ALICE) == 0)
+    with child(ALICE, _holds(folder)) as train:
+        (folder / nodes.LISTED).write_text(json.dumps([train.pid]))
+        until(lambda: status.read(folder).devices[0].holders)
+        (folder / nodes.LISTED).unlink()
+        until(lambda: status.read(folder).devices[0].health == "unknown")
+
+        until(lambda: opens(folder, ALICE) == errno.EACCES)
+        ended = status.read(folder).at
+        until(lambda: (status.read(folder).at - ended).total_seconds() > 2, limit_s=15)
+        assert not train.ended()
+
+        (folder / nodes.LISTED).write_text(json.dumps([train.pid]))
+        assert train.reap() == signal.SIGTERM
+
+
+def test_a_dead_mount_in_another_process_delays_no_end(folder, plane, agent):
+    plane.grants = (grant(nodes.UUID, "alice", end_s=6),)
+    with contextlib.ExitStack() as stack:
+        try:
+            mount = stack.enter_context(dead_mount(folder / "mount"))
+        except CannotMount as error:
+            pytest.skip(str(error))
+        other = stack.enter_context(child(BOB, _keeps_open(mount)))
+        assert _hangs(f"/proc/{other.pid}/fd"), "a plain look at it must not come back"
+        agent.start()
+        until(lambda: opens(folder, ALICE) == 0)
+        train = stack.enter_context(child(ALICE, _holds(folder)))
+        (folder / nodes.LISTED).write_text(json.dumps([train.pid]))
+
+        assert train.reap() == signal.SIGTERM
+
+        assert until(lambda: plane.find("signalled")).latency_s < 1
+        assert not other.ended()
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_released_host_has_its_nodes_back_as_they_were(folder, plane, agent, running):
+    before = (folder / nodes.NODE).stat()
+    agent.start()
+    until(lambda: opens(folder, BOB, groups=(ACCESS_GROUP,)) == errno.EACCES)
+    if not running:
+        agent.stop()
+
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.host", "release-host"],
+        cwd=ROOT,
+        env={
+            "PATH": os.environ["PATH"],
+            "BERTH_STATE_DIR": str(folder),
+            "BERTH_VENDOR": "tests.host.nodes:open_vendor",
+            "BERTH_GATE": "acl",
+            "BERTH_RUN_DIR": str(folder),
+        },
+        capture_output=True,
+        text=True,
+        timeout=40,
+    )
+
+    assert done.returncode == 0, done
+    after = (folder / nodes.NODE).stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+    assert os.listxattr(folder / nodes.NODE) == []
+    assert opens(folder, BOB, groups=(ACCESS_GROUP,)) == 0
+
+
+def _keeps_open(path):
+    def body(ready):
+        os.open(path, os.O_PATH)
+        ready()
+        wait_for_ever()
+
+    return body
+
+
+def _hangs(folder):
+    """Whether looking at every descriptor of a folder of /proc takes longer than it ever may."""
+    look = subprocess.Popen(["find", "-L", folder, "-maxdepth", "1"], stdout=subprocess.DEVNULL)
+    try:
+        look.wait(1)
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        look.kill()
+        look.wait(10)
+    return False
