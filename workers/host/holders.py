@@ -88,6 +88,7 @@ class HolderScan:
         self._ghosts = Ghosts()
         self._may_open: frozenset[int] | None = frozenset()
         self._unreadable: list[str] = []
+        self._garbage: dict[str, frozenset[int]] = {}
 
     @property
     def unreadable(self) -> Sequence[str]:
@@ -158,11 +159,11 @@ class HolderScan:
         facts = self._facts(pid for pid, held in open_by_pid.items() if held & look.numbers)
         users = frozenset(facts)
         if look.target.lists_processes:
-            listed = self._listed(look)
+            listed = self._listed(look, facts)
             if listed is None:
                 return None
-            facts |= self._facts(listed - facts.keys())
-            users = frozenset(listed & facts.keys())
+            facts |= listed
+            users = frozenset(listed)
         places = self._places(look.target, facts)
         protected = {pid: protection(facts[pid], look.bounds, places[pid]) for pid in facts}
         stoppable = {pid for pid in facts if protected[pid] is None}
@@ -201,32 +202,39 @@ class HolderScan:
         looks = ((pid, self._processes.look(pid)) for pid in pids)
         return {pid: facts for pid, facts in looks if facts is not None}
 
-    def _listed(self, look: _Look) -> frozenset[int] | None:
-        """The listed pids that hold the device, or None when there is no list to believe.
+    def _listed(self, look: _Look, held: Mapping[int, Facts]) -> dict[int, Facts] | None:
+        """The listed processes that hold the device, or None when there is no list to believe.
 
         A pid that is not in /proc any more has just ended; one that is there without the device, or
-        cannot be a pid, is garbage.
+        cannot be a pid, is garbage. ``held``: those already known to hold it.
         """
         target = look.target
         if target.sample is None or target.sample.processes is None:
             return None
-        holding: set[int] = set()
+        listed: dict[int, Facts] = {}
         garbage: set[int] = set()
         for pid in {process.pid for process in target.sample.processes}:
             if not 1 < pid < look.bounds.pid_max:
                 garbage.add(pid)
-            elif self._processes.look(pid) is None:
                 continue
-            elif target.trusts_uids or self._has_open(pid, look.numbers):
-                holding.add(pid)
+            facts = held.get(pid) or self._processes.look(pid)
+            if facts is None:
+                continue
+            if pid in held or target.trusts_uids or self._has_open(pid, look.numbers):
+                listed[pid] = facts
             else:
                 garbage.add(pid)
-        if garbage:
-            logger.warning("list of %s names no holders: %s", target.device, sorted(garbage)[:20])
-        if len(garbage) > len(holding):
+        self._note_garbage(target.device, frozenset(garbage))
+        if len(garbage) > len(listed):
             self._unreadable.append(target.device)
             return None
-        return frozenset(holding)
+        return listed
+
+    def _note_garbage(self, device: str, garbage: frozenset[int]) -> None:
+        """Logs it when it is another than before."""
+        if garbage and garbage != self._garbage.get(device):
+            logger.warning("list of %s names no holders: %s", device, sorted(garbage)[:20])
+        self._garbage[device] = garbage
 
     def _has_open(self, pid: int, numbers: frozenset[int]) -> bool:
         proc = self._processes.proc

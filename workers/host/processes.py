@@ -73,7 +73,7 @@ def read_facts(pid: int, proc: Path = PROC) -> Facts | None:
         if stat.dead:
             return None
         uid, euid = _read_uids(pid, proc)
-        cgroups = (proc / str(pid) / "cgroup").read_text(errors="replace")
+        cgroups = _read(f"{proc}/{pid}/cgroup").decode(errors="replace")
     except (OSError, ValueError, IndexError):
         return None
     return Facts(
@@ -98,7 +98,7 @@ def ancestors(pid: int, proc: Path = PROC) -> tuple[int, ...]:
 
 
 def _read_stat(pid: int, proc: Path) -> _Stat:
-    content = (proc / str(pid) / "stat").read_bytes()
+    content = _read(f"{proc}/{pid}/stat")
     # The name in parentheses may hold blanks and parentheses itself: count from the last one.
     fields = content[content.rindex(b")") + 2 :].split()
     return _Stat(
@@ -111,17 +111,22 @@ def _read_stat(pid: int, proc: Path) -> _Stat:
 
 
 def _read_uids(pid: int, proc: Path) -> tuple[int, int]:
-    for line in (proc / str(pid) / "status").read_bytes().splitlines():
+    for line in _read(f"{proc}/{pid}/status").splitlines():
         if line.startswith(b"Uid:"):
             real, effective = line.split()[1:3]
             return int(real), int(effective)
     raise ValueError(f"no Uid line for {pid}")
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
 def _namespace_owner(pid: int, proc: Path) -> int | None:
     """Of namespaces within each other the outermost counts: only that was made by a uid of here."""
     try:
-        namespace = os.open(proc / str(pid) / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        namespace = os.open(f"{proc}/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
