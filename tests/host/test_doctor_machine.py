@@ -4,11 +4,14 @@ import errno
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.host.fake_machine import FakeMachine, finding
+from tests.host.gates import control_group
 from workers.host.doctor import report
+from workers.host.gates.bpf_calls import attached
 
 # Nodes of root's can be made by root alone.
 pytestmark = pytest.mark.root
@@ -136,6 +139,38 @@ def test_a_gate_that_closes_nothing_is_pointed_out(machine):
             "BERTH_GATE=acl",
         )
     ]
+
+
+def test_leases_that_the_kernel_cannot_keep_are_said_to_be_missing(machine):
+    assert machine.complaints(BERTH_GATE="bpf") == [
+        finding(
+            "gate",
+            "warning",
+            "Gates that work here: acl and record. The chosen one, bpf, does not, so no lease ends in "
+            "the kernel: control groups of version 2 are not mounted.",
+        )
+    ]
+
+
+@pytest.mark.bpf
+def test_the_kernel_is_asked_whether_it_keeps_leases_and_is_left_as_it_was(machine):
+    machine.write("proc/self/mounts", Path("/proc/self/mounts").read_text())
+    with control_group("user.slice") as group:
+        findings = machine.examine(BERTH_GATE="bpf", BERTH_SLICES=group)
+
+        assert [one.text for one in findings if one.id == "gate"] == [
+            "Gates that work here: acl, bpf and record; chosen: bpf."
+        ]
+        assert attached(group) == ()
+
+
+def test_the_gate_bpf_needs_one_capability_more(machine):
+    machine.change("proc/self/status", "000001ffffffffff", f"{0x1FFFFFFFFFF & ~(1 << 21):x}")
+
+    assert machine.complaints() == []
+    (complaint, _) = machine.complaints(BERTH_GATE="bpf")
+    assert complaint.text.startswith("Root lacks CAP_SYS_ADMIN here")
+    assert complaint.fix[0].endswith(" CAP_SYS_ADMIN")
 
 
 def test_hidepid_is_no_hindrance_to_root_and_one_to_others(machine):

@@ -108,7 +108,7 @@ def read_local(environ: Mapping[str, str]) -> Config:
         run_dir=Path(environ.get("BERTH_RUN_DIR") or RUN_DIR).absolute(),
         vendor=environ.get("BERTH_VENDOR", "nvidia"),
         gate=environ.get("BERTH_GATE", "acl"),
-        slices=_slices(environ),
+        slices=slices(environ),
         redis_url=environ.get("REDIS_URL", ""),
         local=_limits(environ),
     )
@@ -140,7 +140,8 @@ def _token(environ: Mapping[str, str]) -> str:
     return token
 
 
-def _slices(environ: Mapping[str, str]) -> tuple[str, ...]:
+def slices(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Names below the mount of control groups, or whole paths."""
     named = environ.get("BERTH_SLICES", "user.slice").split(",")
     return tuple(one.strip() for one in named if one.strip())
 

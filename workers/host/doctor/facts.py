@@ -141,11 +141,13 @@ class SecretFile:
 class Setup:
     """``plan_age_s`` on the server's clock, ``clock_offset_s`` wall clock minus that clock.
 
-    ``devices`` are those that the agent has seen since the boot.
+    ``devices`` are those that the agent has seen since the boot. ``bpf_obstacle`` says why this kernel
+    keeps no leases; it is empty where it does.
     """
 
     vendor: str
     gate: str
+    bpf_obstacle: str
     configuration: Config | None
     configuration_error: str
     secret: SecretFile | None

@@ -111,6 +111,7 @@ def acl(facts: Facts) -> Iterator[Finding]:
 def gates(facts: Facts) -> Iterator[Finding]:
     """Which gates would work, and whether the chosen one is among them."""
     available = ["acl"] if facts.machine.acl_errno == 0 and facts.machine.euid == 0 else []
+    available += ["bpf"] if available and not facts.setup.bpf_obstacle else []
     available.append("record")
     chosen = facts.setup.gate
     here = f"Gates that work here: {_listed(available)}"
@@ -122,6 +123,10 @@ def gates(facts: Facts) -> Iterator[Finding]:
         )
     elif chosen == "acl" and chosen not in available:
         yield error("gate", f"{here}. The chosen one, acl, does not.")
+    elif chosen == "bpf" and chosen not in available:
+        text = f"{here}. The chosen one, bpf, does not, so no lease ends in the kernel"
+        why = facts.setup.bpf_obstacle
+        yield warning("gate", f"{text}: {why}." if why else f"{text}.")
     else:
         yield ok("gate", f"{here}; chosen: {chosen}.")
 

@@ -36,11 +36,10 @@ class LeaseTable:
         Raises:
             Unavailable: there is no such control group, or the kernel refuses.
         """
+        _require(groups)
         self._groups = groups
         # By control group that has the program: the group's inode, since one may be made anew.
         self._on: dict[str, int] = {}
-        if not any(map(os.path.isdir, groups)):
-            raise Unavailable(f"there is no control group {' or '.join(groups)}")
         try:
             self._program, self._table = self._find() or _make()
             self._identity, _, _ = bpf.describe(self._program)
@@ -127,6 +126,26 @@ def control_groups(slices: Sequence[str], *, mounts: Path = Path("/proc/self/mou
         if kind == "cgroup2":
             return [os.path.join(folder, one) for one in slices]
     raise Unavailable("control groups of version 2 are not mounted")
+
+
+def obstacle(slices: Sequence[str], *, mounts: Path) -> str:
+    """Why this kernel cannot keep leases; empty where it can. Tries, and changes nothing."""
+    try:
+        groups = control_groups(slices, mounts=mounts)
+        _require(groups)
+        _make()
+        for group in filter(os.path.isdir, groups):
+            bpf.attached(group)
+    except Unavailable as error:
+        return str(error)
+    except OSError as error:
+        return f"the kernel refuses the program: {error.strerror}"
+    return ""
+
+
+def _require(groups: Sequence[str]) -> None:
+    if not any(map(os.path.isdir, groups)):
+        raise Unavailable(f"there is no control group {' or '.join(groups)}")
 
 
 def _make() -> tuple[bpf.Handle, bpf.Handle]:

@@ -13,6 +13,7 @@ from workers.host import config, fleet
 from workers.host.clock import HostClock
 from workers.host.doctor.facts import SecretFile, Setup
 from workers.host.doctor.reading.files import Roots, text
+from workers.host.gates.lease_table import obstacle
 from workers.host.plan_store import StoredPlan
 
 ENVIRONMENT_FILE = "berth/host.env"
@@ -38,6 +39,7 @@ def read(environ: Mapping[str, str], roots: Roots, wall: Callable[[], datetime])
     return Setup(
         vendor=environ.get("BERTH_VENDOR", "nvidia"),
         gate=environ.get("BERTH_GATE", "acl"),
+        bpf_obstacle=obstacle(config.slices(environ), mounts=roots.proc / "self/mounts"),
         configuration=configuration,
         configuration_error=error,
         secret=_secret(environ, roots.etc / ENVIRONMENT_FILE),
