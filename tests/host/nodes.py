@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from reservations.core.wire import DeviceInfo, ProcessUse, Sample
+from reservations.core.wire import DeviceInfo, HealthProblem, ProcessUse, Sample
 from workers.host.clock import HostClock
 from workers.host.config import Config
 
@@ -37,6 +37,9 @@ class NodeVendor:
         pids = json.loads((self._folder / LISTED).read_text())
         processes = tuple(ProcessUse(pid=pid) for pid in pids if Path(f"/proc/{pid}").exists())
         return Sample(uuid=uuid, at=self._clock.now(), processes=processes)
+
+    def problems(self) -> list[HealthProblem]:
+        return []
 
     def close(self) -> None:
         pass

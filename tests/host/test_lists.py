@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reservations.core.wire import DeviceInfo, ProcessUse, Sample
+from reservations.core.wire import DeviceInfo, HealthProblem, ProcessUse, Sample
 from tests.host.clocks import Hands
 from tests.host.people import Child, child
 from tests.host.scanning import ALICE, BOB, GPU, NOW, found, holding, idle, look, sample
@@ -115,6 +115,9 @@ class OneCard:
 
     def sample(self, uuid: str) -> Sample:
         return sample(*self._pids)
+
+    def problems(self) -> list[HealthProblem]:
+        return []
 
     def close(self) -> None:
         pass

@@ -63,6 +63,9 @@ class Cards:
     def sample(self, uuid):
         return Sample(uuid=uuid, at=NOON, health="unknown")
 
+    def problems(self):
+        return []
+
     def close(self):
         pass
 

@@ -31,6 +31,9 @@ class SlowVendor:
             raise RuntimeError("a bug")
         return Sample(uuid=uuid, at=NOON, processes=())
 
+    def problems(self):
+        return []
+
     def close(self):
         self.hang.set()
 

@@ -1,205 +1,198 @@
-/* A stand-in for libnvidia-ml.so.1, for the unmodified pynvml, driven by the text file $NVML_STAND_IN.
- *
- *   init CODE                  what nvmlInit answers (default 0)
- *   gpu UUID [key=value ...]   a device; keys: minor bus name total used reserved util temp power limit
- *                              fan clock ecc throttle (a missing one is "not supported"),
- *                              error=CODE for every call about it, hang_ms=N before each
- *   proc PID BYTES [graphics]  a process on the last device
- *
- * Read anew at every call. With -DOLD_DRIVER the calls that came with driver 510 and later are missing.
- */
+/* The calls about figures and identities. DRIVER is the age of the driver: calls that came later are missing. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-typedef unsigned long long u64;
-typedef unsigned int u32;
+#include "stand_in.h"
 
-enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
-#define MAX_GPUS 16
-#define MAX_PROCS 64
+int nvmlInitWithFlags(u32 flags) { (void)flags; return initialise("nvmlInit"); }
+int nvmlInit_v2(void) { return initialise("nvmlInit"); }
+int nvmlShutdown(void) { return shut_down(); }
 
-struct proc { u32 pid; u64 bytes; int graphics; };
-struct gpu { char uuid[80]; char keys[1024]; int count; struct proc procs[MAX_PROCS]; };
-struct state { int init; int count; struct gpu gpus[MAX_GPUS]; };
-/* What pynvml calls nvmlProcessInfo_v2_t and _v3_t. */
-struct info { u32 pid; u64 bytes; u32 gpu_instance; u32 compute_instance; };
-
-static char names[MAX_GPUS][80];
-
-static struct state *read_state(void) {
-    struct state *state = calloc(1, sizeof *state);
-    const char *path = getenv("NVML_STAND_IN");
-    FILE *file = path ? fopen(path, "r") : NULL;
-    char line[1200], word[16];
-    while (file && fgets(line, sizeof line, file)) {
-        struct gpu *last = state->count ? &state->gpus[state->count - 1] : NULL;
-        struct proc found = {0};
-        if (sscanf(line, "init %d", &state->init) == 1) continue;
-        if (sscanf(line, "proc %u %llu", &found.pid, &found.bytes) == 2 && last) {
-            found.graphics = sscanf(line, "proc %*u %*u %15s", word) == 1;
-            last->procs[last->count++] = found;
-        }
-        struct gpu *next = &state->gpus[state->count];
-        if (sscanf(line, "gpu %79s %1000[^\n]", next->uuid, next->keys) >= 1) state->count++;
+const char *nvmlErrorString(int code) {
+    switch (code) {
+    case OK: return "Success";
+    case UNINITIALIZED: return "Uninitialized";
+    case INVALID_ARGUMENT: return "Invalid Argument";
+    case NOT_SUPPORTED: return "Not Supported";
+    case NO_PERMISSION: return "Insufficient Permissions";
+    case NOT_FOUND: return "Not Found";
+    case INSUFFICIENT_SIZE: return "Insufficient Size";
+    case DRIVER_NOT_LOADED: return "Driver Not Loaded";
+    case TIMEOUT: return "Timeout";
+    case FUNCTION_NOT_FOUND: return "Function Not Found";
+    case GPU_IS_LOST: return "GPU is lost";
+    case RESET_REQUIRED: return "GPU requires restart";
+    case VERSION_MISMATCH: return "Driver/library version mismatch";
+    default: return "Unknown Error";
     }
-    if (file) fclose(file);
-    return state;
 }
 
-static const char *key(struct gpu *gpu, const char *name, char *buffer) {
-    char *copy = strdup(gpu->keys), *rest = copy, *word;
-    const char *found = NULL;
-    size_t length = strlen(name);
-    while ((word = strsep(&rest, " ")))
-        if (!strncmp(word, name, length) && word[length] == '=')
-            found = strcpy(buffer, word + length + 1);
-    free(copy);
-    return found;
-}
-
-/* The device behind a handle (its name, so that it stays good when others go), or an error. */
-static int with(const char *handle, int (*answer)(struct gpu *, const char *, void *),
-                const char *name, void *out) {
-    struct state *state = read_state();
-    char buffer[1024];
-    int code = 15; /* lost: it was there when the handle was made */
-    for (int i = 0; i < state->count; i++) {
-        struct gpu *gpu = &state->gpus[i];
-        if (strcmp(gpu->uuid, handle)) continue;
-        if (key(gpu, "hang_ms", buffer)) usleep(atoi(buffer) * 1000);
-        code = key(gpu, "error", buffer) ? atoi(buffer) : answer(gpu, name, out);
-    }
-    free(state);
+/* One figure of a device, or of a whole device only: parts have no sensors of their own. */
+static int number(const char *call, handle_t handle, const char *key, u64 *out) {
+    struct state *state;
+    struct device *device;
+    int code = about(call, handle, &state, &device);
+    if (!code) code = read_number(device, key, out);
+    end(state);
     return code;
 }
 
-static int number(struct gpu *gpu, const char *name, void *out) {
-    char buffer[1024];
-    if (!key(gpu, name, buffer)) return NOT_SUPPORTED;
-    *(u64 *)out = strtoull(buffer, NULL, 10);
-    return OK;
-}
-
-static int text(struct gpu *gpu, const char *name, void *out) {
-    return key(gpu, name, out) ? OK : NOT_SUPPORTED;
-}
-
-static int small(const char *handle, const char *name, u32 *out) {
-    u64 value = 0;
-    int code = with(handle, number, name, &value);
-    *out = (u32)value;
+static int small(const char *call, handle_t handle, const char *key, u32 *out) {
+    u64 value;
+    int code = number(call, handle, key, &value);
+    if (!code) *out = (u32)value;
     return code;
 }
 
-int nvmlInitWithFlags(u32 flags) {
-    struct state *state = read_state();
-    int code = state->init;
-    (void)flags;
-    free(state);
+static int text(const char *call, handle_t handle, const char *key, char *out, u32 size) {
+    struct state *state;
+    struct device *device;
+    int code = about(call, handle, &state, &device);
+    if (!code) code = read_text(device, key, out, size);
+    end(state);
     return code;
 }
-int nvmlShutdown(void) { return OK; }
-const char *nvmlErrorString(int code) { (void)code; return "a stand-in's error"; }
+
+int nvmlSystemGetDriverVersion(char *out, u32 size) {
+    struct state *state;
+    int code = begin(__func__, &state);
+    if (!code) snprintf(out, size, "%s", state->driver);
+    end(state);
+    return code;
+}
+int nvmlSystemGetCudaDriverVersion_v2(int *out) { *out = 12080; return OK; }
 
 int nvmlDeviceGetCount_v2(u32 *count) {
-    struct state *state = read_state();
-    *count = state->count;
-    free(state);
-    return OK;
-}
-
-static int handle_of(const char *uuid, const char **handle) {
-    for (int i = 0; i < MAX_GPUS; i++) {
-        if (!names[i][0]) strcpy(names[i], uuid);
-        if (!strcmp(names[i], uuid)) { *handle = names[i]; return OK; }
-    }
-    return INVALID;
-}
-int nvmlDeviceGetHandleByIndex_v2(u32 index, const char **handle) {
-    struct state *state = read_state();
-    int code = index < (u32)state->count ? handle_of(state->gpus[index].uuid, handle) : INVALID;
-    free(state);
+    struct state *state;
+    int code = begin(__func__, &state);
+    for (*count = 0; !code && nth_gpu(state, *count); ) ++*count;
+    end(state);
     return code;
 }
-int nvmlDeviceGetHandleByUUID(const char *uuid, const char **handle) {
-    struct state *state = read_state();
-    int code = NOT_FOUND;
-    for (int i = 0; i < state->count; i++)
-        if (!strcmp(state->gpus[i].uuid, uuid)) code = handle_of(uuid, handle);
-    free(state);
+
+int nvmlDeviceGetHandleByIndex_v2(u32 index, handle_t *handle) {
+    struct state *state;
+    int code = begin(__func__, &state);
+    struct device *device = code ? NULL : nth_gpu(state, index);
+    if (!code) code = device ? rule_of(&device->rules, __func__, 0) : INVALID_ARGUMENT;
+    if (!code) *handle = handle_of(device->uuid);
+    end(state);
     return code;
 }
-int nvmlDeviceGetUUID(const char *handle, char *out, u32 size) {
-    snprintf(out, size, "%s", handle);
-    return OK;
-}
-int nvmlDeviceGetName(const char *handle, char *out, u32 size) {
-    (void)size;
-    return with(handle, text, "name", out);
-}
-int nvmlDeviceGetPciInfo_v3(const char *handle, char *out) {
-    return with(handle, text, "bus", out + 36); /* busId comes after the legacy one and five u32 */
-}
-int nvmlDeviceGetMinorNumber(const char *h, u32 *out) { return small(h, "minor", out); }
-int nvmlDeviceGetTemperature(const char *h, u32 s, u32 *out) { (void)s; return small(h, "temp", out); }
-int nvmlDeviceGetPowerUsage(const char *h, u32 *out) { return small(h, "power", out); }
-int nvmlDeviceGetEnforcedPowerLimit(const char *h, u32 *out) { return small(h, "limit", out); }
-int nvmlDeviceGetFanSpeed(const char *h, u32 *out) { return small(h, "fan", out); }
-int nvmlDeviceGetClockInfo(const char *h, u32 t, u32 *out) { (void)t; return small(h, "clock", out); }
-int nvmlDeviceGetUtilizationRates(const char *h, u32 *out) { out[1] = 0; return small(h, "util", out); }
-int nvmlDeviceGetTotalEccErrors(const char *h, u32 e, u32 c, u64 *out) {
-    (void)e; (void)c;
-    return with(h, number, "ecc", out);
-}
-int nvmlDeviceGetCurrentClocksThrottleReasons(const char *h, u64 *out) {
-    return with(h, number, "throttle", out);
-}
-int nvmlDeviceGetMemoryInfo(const char *h, u64 *out) {
-    int code = with(h, number, "total", out);
-    return code ? code : with(h, number, "used", out + 2);
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, handle_t *handle) {
+    struct state *state;
+    int code = begin(__func__, &state), found = 0;
+    for (int i = 0; !code && i < state->count; i++)
+        if (!strcmp(state->device[i].uuid, uuid)) {
+            code = rule_of(&state->device[i].rules, __func__, 0);
+            *handle = handle_of(uuid);
+            found = 1;
+        }
+    end(state);
+    return code ? code : found ? OK : NOT_FOUND;
 }
 
-struct wanted { u32 *count; struct info *out; int graphics; };
-static int list(struct gpu *gpu, const char *name, void *argument) {
-    struct wanted *wanted = argument;
-    u32 found = 0;
-    (void)name;
-    for (int i = 0; i < gpu->count; i++) found += gpu->procs[i].graphics == wanted->graphics;
-    u32 room = wanted->out ? *wanted->count : 0;
-    *wanted->count = found;
-    if (found > room) return INSUFFICIENT_SIZE;
-    for (int i = 0; i < gpu->count; i++)
-        if (gpu->procs[i].graphics == wanted->graphics)
-            *wanted->out++ = (struct info){gpu->procs[i].pid, gpu->procs[i].bytes, ~0u, ~0u};
-    return OK;
-}
-static int processes(const char *handle, u32 *count, struct info *out, int graphics) {
-    struct wanted wanted = {count, out, graphics};
-    return with(handle, list, "", &wanted);
-}
-int nvmlDeviceGetComputeRunningProcesses_v2(const char *h, u32 *count, struct info *out) {
-    return processes(h, count, out, 0);
-}
-int nvmlDeviceGetGraphicsRunningProcesses_v2(const char *h, u32 *count, struct info *out) {
-    return processes(h, count, out, 1);
+int nvmlDeviceGetUUID(handle_t handle, char *out, u32 size) {
+    struct state *state;
+    struct device *device;
+    int code = about(__func__, handle, &state, &device);
+    if (!code) snprintf(out, size, "%s", device->uuid);
+    end(state);
+    return code;
 }
 
-#ifndef OLD_DRIVER
-int nvmlDeviceGetComputeRunningProcesses_v3(const char *h, u32 *count, struct info *out) {
-    return processes(h, count, out, 0);
+int nvmlDeviceGetIndex(handle_t handle, u32 *out) {
+    struct state *state;
+    struct device *device;
+    int code = about(__func__, handle, &state, &device);
+    if (!code && device->parent != WHOLE) *out = device->slot;
+    if (!code && device->parent == WHOLE)
+        for (*out = 0; nth_gpu(state, *out) != device; ) ++*out;
+    end(state);
+    return code;
 }
-int nvmlDeviceGetGraphicsRunningProcesses_v3(const char *h, u32 *count, struct info *out) {
-    return processes(h, count, out, 1);
+
+struct pci { char legacy[16]; u32 domain, bus, device, id, subsystem; char bus_id[32]; };
+int nvmlDeviceGetPciInfo_v3(handle_t handle, struct pci *out) {
+    memset(out, 0, sizeof *out);
+    int code = text(__func__, handle, "bus", out->bus_id, sizeof out->bus_id);
+    if (!code) sscanf(out->bus_id, "%x:%x:%x", &out->domain, &out->bus, &out->device);
+    return code;
 }
-int nvmlDeviceGetCurrentClocksEventReasons(const char *h, u64 *out) {
-    return with(h, number, "throttle", out);
+
+int nvmlDeviceGetName(handle_t h, char *out, u32 size) { return text(__func__, h, "name", out, size); }
+int nvmlDeviceGetMinorNumber(handle_t h, u32 *out) { return small(__func__, h, "minor", out); }
+int nvmlDeviceGetDisplayActive(handle_t h, u32 *out) { return small(__func__, h, "display", out); }
+int nvmlDeviceGetPersistenceMode(handle_t h, u32 *out) { return small(__func__, h, "persistence", out); }
+int nvmlDeviceGetPowerUsage(handle_t h, u32 *out) { return small(__func__, h, "power", out); }
+int nvmlDeviceGetEnforcedPowerLimit(handle_t h, u32 *out) { return small(__func__, h, "limit", out); }
+int nvmlDeviceGetPowerManagementLimit(handle_t h, u32 *out) { return small(__func__, h, "limit", out); }
+int nvmlDeviceGetFanSpeed(handle_t h, u32 *out) { return small(__func__, h, "fan", out); }
+int nvmlDeviceGetTemperature(handle_t h, u32 sensor, u32 *out) {
+    return sensor ? INVALID_ARGUMENT : small(__func__, h, "temp", out);
 }
+int nvmlDeviceGetClockInfo(handle_t h, u32 type, u32 *out) {
+    return type > 3 ? INVALID_ARGUMENT : small(__func__, h, "clock", out);
+}
+int nvmlDeviceGetTotalEccErrors(handle_t h, u32 error, u32 counter, u64 *out) {
+    return error > 1 || counter > 1 ? INVALID_ARGUMENT : number(__func__, h, "ecc", out);
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(handle_t h, u64 *out) {
+    return number(__func__, h, "throttle", out);
+}
+
+int nvmlDeviceGetUtilizationRates(handle_t handle, u32 *out) {
+    struct state *state;
+    struct device *device;
+    u64 value = 0;
+    int code = about(__func__, handle, &state, &device);
+    if (!code && (device->parent != WHOLE || (!read_number(device, "mig", &value) && value)))
+        code = NOT_SUPPORTED; /* neither of a divided device nor of its parts */
+    if (!code) code = read_number(device, "util", &value);
+    end(state);
+    out[0] = (u32)value;
+    out[1] = 0;
+    return code;
+}
+
+struct memory { u64 total, reserved, free, used; };
+static int memory(const char *call, handle_t handle, struct memory *out) {
+    struct state *state;
+    struct device *device;
+    memset(out, 0, sizeof *out);
+    int code = about(call, handle, &state, &device);
+    if (!code) code = read_number(device, "total", &out->total);
+    if (!code) code = read_number(device, "used", &out->used);
+    if (!code) read_number(device, "reserved", &out->reserved);
+    end(state);
+    out->free = out->total - out->reserved - out->used;
+    return code;
+}
+int nvmlDeviceGetMemoryInfo(handle_t handle, u64 *out) {
+    struct memory found;
+    int code = memory(__func__, handle, &found);
+    out[0] = found.total;
+    out[1] = found.free;
+    out[2] = found.used + found.reserved; /* version 1 counts the driver's share as used */
+    return code;
+}
+
+#if DRIVER >= 510
 struct memory_v2 { u32 version; u64 total, reserved, free, used; };
-int nvmlDeviceGetMemoryInfo_v2(const char *h, struct memory_v2 *out) {
-    int code = with(h, number, "total", &out->total);
-    if (!code) code = with(h, number, "used", &out->used);
-    return code ? code : with(h, number, "reserved", &out->reserved);
+int nvmlDeviceGetMemoryInfo_v2(handle_t handle, struct memory_v2 *out) {
+    struct memory found;
+    if (out->version != (sizeof *out | 2u << 24)) return ARGUMENT_VERSION_MISMATCH;
+    int code = memory(__func__, handle, &found);
+    out->total = found.total;
+    out->reserved = found.reserved;
+    out->free = found.free;
+    out->used = found.used;
+    return code;
+}
+#endif
+#if DRIVER >= 535
+int nvmlDeviceGetCurrentClocksEventReasons(handle_t h, u64 *out) {
+    return number(__func__, h, "throttle", out);
 }
 #endif

@@ -82,7 +82,7 @@ class Lookout:
     @property
     def problems(self) -> list[HealthProblem]:
         """What somebody should know of the last look."""
-        return self._scan.problems
+        return [*self._scan.problems, *self._vendor.problems()]
 
     def _unread(self, uuids: Iterable[str]) -> dict[str, Sample]:
         now = self._clock.now()
@@ -106,12 +106,20 @@ class Lookout:
             return sample
         if sample.uuid in self._scan.unreadable:
             return msgspec.structs.replace(sample, processes=None)
-        uids = {holder.pid: holder.uid for holder in holders}
-        named = tuple(self._name(process, uids) for process in sample.processes)
+        known = {holder.pid: holder for holder in holders}
+        named = tuple(self._name(process, known.get(process.pid)) for process in sample.processes)
         return msgspec.structs.replace(sample, processes=named)
 
-    def _name(self, process: ProcessUse, uids: Mapping[int, int]) -> ProcessUse:
-        uid = process.uid if process.uid is not None else uids.get(process.pid)
+    def _name(self, process: ProcessUse, holder: Holder | None) -> ProcessUse:
+        if holder is not None:
+            process = msgspec.structs.replace(
+                process,
+                uid=holder.uid if process.uid is None else process.uid,
+                started=holder.started,
+                container=holder.container,
+                protected=holder.protected,
+            )
+        uid = process.uid
         if uid is None and (facts := read_facts(process.pid, self._processes.proc)):
             uid = facts.uid
         name = process.unix_name or (self._names.name_of(uid) if uid is not None else None)

@@ -6,7 +6,7 @@ device a thread and a deadline, so a vendor file is plain synchronous code.
 
 from typing import ClassVar, Protocol
 
-from reservations.core.wire import DeviceInfo, Sample
+from reservations.core.wire import DeviceInfo, HealthProblem, Sample
 
 
 class VendorError(RuntimeError):
@@ -34,6 +34,9 @@ class Vendor(Protocol):
 
     def sample(self, uuid: str) -> Sample:
         """One reading. A fault of the device is in `health`, never raised; `None` is unavailable."""
+
+    def problems(self) -> list[HealthProblem]:
+        """What somebody should know of the devices. Never blocks: it asks the driver nothing."""
 
     def close(self) -> None:
         """Lets go of every handle."""

@@ -9,7 +9,7 @@ import threading
 from datetime import datetime
 from typing import ClassVar
 
-from reservations.core.wire import DeviceInfo, ProcessUse, Sample
+from reservations.core.wire import DeviceInfo, HealthProblem, ProcessUse, Sample
 from workers.host.clock import HostClock
 from workers.host.simulation import (
     GIB,
@@ -86,6 +86,9 @@ class SimulatedVendor:
             ecc_uncorrected=0,
             processes=tuple(process for process, _ in loads),
         )
+
+    def problems(self) -> list[HealthProblem]:
+        return []
 
     def close(self) -> None:
         self._heat.clear()
