@@ -56,11 +56,12 @@ class Life:
         self.teller.tell({}, in_force, [DEVICE], ladder=Ladder(), now=now)
 
 
-def warned(seconds=0):
-    return Report(
-        id=f"warned-{seconds}", at=at(seconds), kind="warned", device=GPU, uid=ALICE,
-        text="not booked",
-    )  # fmt: skip
+def report(kind, text=""):
+    return Report(id=f"of-{kind}", at=at(0), kind=kind, device=GPU, uid=ALICE, text=text)
+
+
+def warned():
+    return report("warned", "not booked")
 
 
 def test_a_step_is_told_once_also_across_restarts(config, screen):
@@ -112,6 +113,17 @@ def test_what_was_done_is_told_once(config, screen):
         one.look(now=at(5))
     assert screen.shown().count(b"\a") == 1
     assert "not booked" in screen.text()
+
+
+def test_an_opening_is_told_to_whoever_waited_for_it_and_to_nobody_else(config, screen):
+    with Life(config) as one:
+        one.look(now=at(0), reports=[report("opened")])
+        one.look(now=at(1), reports=[report("delayed", "waiting")])
+        one.look(now=at(2), reports=[report("opened")])
+        one.look(now=at(3), reports=[report("opened")])
+    assert screen.shown().count(b"\a") == 2
+    assert "is not open yet: waiting." in screen.text()
+    assert screen.text().endswith("Berth: GPU 0 on gpu-01 is open for you now.")
 
 
 def test_people_of_a_simulated_host_are_nobody_on_the_machine_it_runs_on(config, screen):

@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from reservations.core.endings import Ending
 from reservations.core.wire import DeviceInfo, HostSettings, Report, ReportKind
 
-# A device that opens this long after its start was waited for.
-WAITED_S = 5.0
 MAX_PIDS_SHOWN = 8
 # Of several things that happen to somebody on one device at once, the last is told.
 _MATTERS: tuple[ReportKind, ...] = ("overrun", "warned", "signalled", "killed")
@@ -91,7 +89,6 @@ def _worth_telling(reports: Sequence[Report]) -> list[Report]:
         for report in reports
         if report.kind in _SAID
         and (report.kind not in _MATTERS or strongest[report.device, report.uid] is report)
-        and (report.kind != "opened" or (report.latency_s or 0.0) > WAITED_S)
     ]
 
 

@@ -40,6 +40,7 @@ class Teller:
         self._path = config.state_dir / "told.json"
         self._told = self._load()
         self._heard: list[Report] = []
+        self._waiting: set[tuple[int | None, str | None, int | None]] = set()
         self._speaks = False
 
     def start(self) -> None:
@@ -56,7 +57,15 @@ class Teller:
 
     def hear(self, reports: Sequence[Report]) -> None:
         """What was done; `tell` says it to the people whom it is about."""
-        self._heard += reports
+        for report in reports:
+            place = report.booking, report.device, report.uid
+            if report.kind == "delayed":
+                self._waiting.add(place)
+            # Only who has waited wants to hear of an opening.
+            if report.kind != "opened" or place in self._waiting:
+                self._heard.append(report)
+            if report.kind in {"opened", "closed"}:
+                self._waiting.discard(place)
 
     def tell(
         self,

@@ -6,6 +6,7 @@ import select
 import shutil
 import sys
 import termios
+import textwrap
 import tty
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from workers.host.public import PublicDevice, PublicHost
 EVERY_S = 1.0
 NARROWEST = 60
 GIB = 2**30
+MAX_ERROR = 500
 UNKNOWN = "?"
 # Move to the corner, and clear what is behind what is written.
 _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -142,7 +144,7 @@ def show(folder: Path, *, once: bool, wall: Callable[[], datetime]) -> int:
         while True:
             size = shutil.get_terminal_size()
             lines = _lines(folder, wall(), width=size.columns)[: size.lines - 1]
-            sys.stdout.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\r\n" for line in lines))
+            sys.stdout.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in lines))
             sys.stdout.write(_CLEAR_BELOW)
             sys.stdout.flush()
             if _quit_is_pressed():
@@ -155,7 +157,7 @@ def _lines(folder: Path, now: datetime, *, width: int) -> list[str]:
     try:
         content, age_s = public.read(folder, now=now)
     except public.Unavailable as error:
-        return [plain_line(str(error), width)]
+        return textwrap.wrap(plain(str(error), limit=MAX_ERROR), width)
     return page(content, age_s=age_s, width=width)
 
 
