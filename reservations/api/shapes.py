@@ -23,6 +23,14 @@ class BookedDeviceSerializer(Shape):
     name = serializers.CharField()
 
 
+class OpeningSerializer(Shape):
+    """A device of the booking is not open for its people yet."""
+
+    state = serializers.ChoiceField(choices=["held_back"])
+    reason = serializers.CharField()
+    since = serializers.DateTimeField()
+
+
 class CalendarRowSerializer(Shape):
     id = serializers.IntegerField()
     revision = serializers.IntegerField()
@@ -36,6 +44,10 @@ class CalendarRowSerializer(Shape):
     team = serializers.CharField(allow_null=True)
     pinned = serializers.BooleanField(help_text="the person chose these very devices")
     purpose = serializers.CharField(help_text="empty for those it is not for")
+    opening = OpeningSerializer(
+        allow_null=True,
+        help_text="why it is held back; null once it is open, before the start, and for those it is not for",
+    )
 
 
 class BookingSerializer(CalendarRowSerializer):

@@ -71,7 +71,11 @@ SELECT coalesce(string_agg(row_to_json(r)::text, ','), '') FROM (
             WHERE p.booking_id = judged.id ORDER BY u.username) ELSE '{}' END AS people,
         CASE WHEN whole OR %(names)s THEN team END AS team,
         pinned,
-        CASE WHEN whole THEN purpose ELSE '' END AS purpose
+        CASE WHEN whole THEN purpose ELSE '' END AS purpose,
+        CASE WHEN whole AND held_back_since IS NOT NULL THEN row_to_json((SELECT o FROM (
+            SELECT 'held_back' AS state, held_back_why AS reason,
+                replace(to_char(held_back_since, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000Z', 'Z')
+                AS since) o)) END AS opening
     FROM judged ORDER BY judged.start, id
 ) r
 """
@@ -172,6 +176,8 @@ _COLUMNS: Final = (
     "team__name",
     "pinned",
     "purpose",
+    "held_back_since",
+    "held_back_why",
 )
 
 
@@ -192,6 +198,8 @@ def _row(
         team_name,
         pinned,
         purpose,
+        held_back_since,
+        held_back_why,
     ) = values
     row = {
         "id": key,
@@ -206,6 +214,7 @@ def _row(
         "team": team_name,
         "pinned": pinned,
         "purpose": purpose,
+        "opening": visible.opening(held_back_since, held_back_why),
     }
     mine = viewer.user_id == owner or team in viewer.teams or viewer.user_id in people
     return row if viewer.is_operator or mine else visible.masked(row)

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from reservations.core.lifecycle import Role, phase_of, possible, shows_all
+from reservations.core.lifecycle import Phase, Role, phase_of, possible, shows_all
 from reservations.models import Allocation, Booking, Membership, User
 
 
@@ -87,6 +87,7 @@ def calendar_row(booking: Booking, *, viewer: Viewer) -> dict[str, Any]:
         "team": booking.team.name if booking.team else None,
         "pinned": booking.pinned,
         "purpose": booking.purpose,
+        "opening": opening(booking.held_back_since, booking.held_back_why),
     }
     return row if shows_all(viewer.role_in(booking)) else masked(row)
 
@@ -94,14 +95,23 @@ def calendar_row(booking: Booking, *, viewer: Viewer) -> dict[str, Any]:
 def masked(row: Mapping[str, Any]) -> dict[str, Any]:
     """A calendar row as those see it who may not read the booking whole."""
     names = {} if settings.SHOW_OWNERS else {"owner": None, "team": None}
-    return {**row, "people": [], "purpose": "", **names}
+    return {**row, "people": [], "purpose": "", "opening": None, **names}
+
+
+def opening(held_back_since: datetime | None, why: str) -> dict[str, str] | None:
+    """Why a device of a running booking is not open for its people yet; None where nothing is known of that."""
+    if held_back_since is None:
+        return None
+    return {"state": "held_back", "reason": why, "since": instant(held_back_since)}
 
 
 def booking_row(booking: Booking, *, viewer: Viewer, now: datetime) -> dict[str, Any]:
     """The booking as REST answers it; ``can`` lists what this viewer may do with it now."""
     phase = phase_of(state=booking.state, start=booking.start, end=booking.end, now=now)
+    row = calendar_row(booking, viewer=viewer)
     return {
-        **calendar_row(booking, viewer=viewer),
+        **row,
+        "opening": row["opening"] if phase is Phase.ACTIVE else None,
         "phase": phase.value,
         "planned_end": instant(booking.planned_end),
         "devices": [_device(one) for one in current_allocations(booking)],

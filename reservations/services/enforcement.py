@@ -17,6 +17,8 @@ from reservations.services.report_notices import Directory, Event
 
 # Nothing that a host keeps in its spool is older; a clock that says so is broken.
 _OLDEST = timedelta(days=400)
+# What tells whether a booking's devices let its people in.
+_OPENING = ("delayed", "opened")
 _FACTS = ("unix_name", "uid", "pids", "latency_s", "device")
 
 
@@ -112,6 +114,27 @@ def _store(host: Host, report: wire.Report, known: _Known, *, received_at: datet
         _note_state(device, report.kind, now=at)
     event = Event(known.directory, host, report, at, booking, device)
     report_notices.tell(event, now=received_at)
+    if booking is not None and report.kind in _OPENING:
+        _note_opening(booking)
+
+
+def _note_opening(booking: Booking) -> None:
+    """Remember since when and why a device of the booking is not open, as its host last said of each.
+
+    By the hosts' clocks, not by the order of arrival: what waited in a spool changes nothing newer.
+    """
+    waiting: dict[tuple[int | None, str], tuple[datetime, str]] = {}
+    told = Report.objects.filter(booking=booking, kind__in=_OPENING).order_by("at", "pk")
+    for kind, at, device, body in told.values_list("kind", "at", "device_id", "body"):
+        who = (device, str(body.get("unix_name") or body.get("uid")))
+        if kind == "opened":
+            waiting.pop(who, None)
+        else:
+            since = waiting[who][0] if who in waiting else at
+            waiting[who] = (since, body.get("text", ""))
+    since, why = min(waiting.values(), default=(None, ""))
+    booking.held_back_since, booking.held_back_why = since, why
+    Booking.objects.filter(pk=booking.pk).update(held_back_since=since, held_back_why=why)
 
 
 def _note_state(device: Device, kind: wire.ReportKind, *, now: datetime) -> None:
@@ -121,6 +144,22 @@ def _note_state(device: Device, kind: wire.ReportKind, *, now: datetime) -> None
         inventory.mark_back(device, now=now)
     elif kind == "stuck":
         inventory.mark_needs_attention(device, now=now)
+    elif (
+        kind == "gone" and device.state == Device.State.NEEDS_ATTENTION and _was_only_stuck(device)
+    ):
+        inventory.mark_recovered(device, now=now)
+
+
+def _was_only_stuck(device: Device) -> bool:
+    """Whether it needs attention for those alone whom nothing could end, and each has been seen to leave."""
+    last: dict[tuple[str, str], str] = {}
+    stuck_at: set[datetime] = set()
+    told = Report.objects.filter(device=device, kind__in=("stuck", "gone")).order_by("at", "pk")
+    for kind, at, body in told.values_list("kind", "at", "body"):
+        last[str(body.get("unix_name")), str(body.get("uid"))] = kind
+        if kind == "stuck":
+            stuck_at.add(at)
+    return device.state_since in stuck_at and "stuck" not in last.values()
 
 
 def _announce(reports: Iterable[wire.Report], known: _Known) -> None:

@@ -158,6 +158,13 @@ def mark_needs_attention(row: Device, *, now: datetime) -> None:
         _set_state(row, Device.State.NEEDS_ATTENTION, now=now)
 
 
+def mark_recovered(row: Device, *, now: datetime) -> None:
+    """What could not be ended is gone, and that alone was the matter. Repeating it changes nothing."""
+    if row.state == Device.State.NEEDS_ATTENTION:
+        _set_state(row, Device.State.OK, now=now)
+        _record("device_recovered", row, now=now)
+
+
 def _divide(parent: Device, *, now: datetime) -> None:
     """A device with parts is not bookable: otherwise a GPU and its slice could both be booked."""
     if not parent.bookable:

@@ -90,11 +90,18 @@ def tell(event: Event, *, now: datetime) -> None:
 
 
 def _delayed(event: Event) -> Iterable[Letter]:
+    why = event.report.text or "somebody else's processes are still on it"
     yield Letter(
         _of_booking(event),
-        f"{event.where} is not open for you yet: somebody else's processes are still on it. "
-        "They are being stopped; it opens by itself as soon as they are gone.",
+        f"{event.where} is not open for you yet: {why}. "
+        "It opens by itself as soon as that is over; book another device if you cannot wait.",
     )
+
+
+def _opened(event: Event) -> Iterable[Letter]:
+    """Only worth a word to those who have been told that they must wait."""
+    if event.booking is not None and event.booking.held_back_since is not None:
+        yield Letter(_person(event) or _of_booking(event), f"{event.where} is open for you now.")
 
 
 def _intruder(event: Event) -> Iterable[Letter]:
@@ -174,6 +181,7 @@ def _to_operators(sentence: str) -> Callable[[Event], Iterable[Letter]]:
 
 
 _PEOPLE: dict[str, Callable[[Event], Iterable[Letter]]] = {
+    "opened": _opened,
     "delayed": _delayed,
     "intruder": _intruder,
     "overrun": _overrun,
@@ -187,11 +195,33 @@ _OPERATORS: dict[str, Callable[[Event], Iterable[Letter]]] = {
     "intruder": _to_operators("{who} uses {where} without a booking."),
     "stuck": _to_operators("A process of {who} on {where} cannot be ended; look at the host."),
     "drift_given_up": _to_operators(
-        "Something else keeps changing the access to {where}. Berth has stopped repairing it."
+        "Something else keeps changing who may open {where}. Berth leaves it alone, and stops nobody there. "
+        "Find what does (another tool, a udev rule)."
     ),
     "no_account": _to_operators("{who} has no usable account on {host}."),
     "hold_fire": _to_operators(
-        "{host} should stop unusually many people at once and stops nobody until you look."
+        "{host} should stop unusually many people at once and stops nobody new. Look at its page under Manage: "
+        "raise the kill budget if they are to be stopped, or type `berth-host adopt` there to let them stay."
+    ),
+    "granted_by_hand": _to_operators(
+        "Somebody with root on {host} has given {where} to {who}. Bookings of others wait for that."
+    ),
+    "held": _to_operators(
+        "{host} is held: nothing is opened or closed there and nobody is stopped. What was said by hand on the "
+        "host ends with `berth-host resume`."
+    ),
+    "resumed": _to_operators("{host} is held by hand no more."),
+    "yielded": _to_operators(
+        "Somebody with root on {host} has Berth leave {where} alone. `berth-host yield --back` ends that."
+    ),
+    "taken_back": _to_operators("Berth looks after {where} again."),
+    "adopted": _to_operators(
+        "Somebody with root on {host} has adopted what runs there. Nobody of these is stopped before somebody "
+        "else's booking begins on their device."
+    ),
+    "released_host": _to_operators(
+        "Somebody with root on {host} has put every device back as it was: bookings are not enforced there. "
+        "`berth-host resume` ends that."
     ),
     "grant_vanished": _to_operators("A running grant on {where} left the plan without an end."),
     "plan_refused": _to_operators("{host} cannot use its new plan and keeps the old one."),

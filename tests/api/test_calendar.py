@@ -36,7 +36,13 @@ def lively_site() -> dict[str, User]:
         people["owner"], people["mate"], managers=(people["boss"],), name="team/数\u2028据"
     )
     shared = build.booking(
-        devices[0], devices[3], owner=people["owner"], team=team, purpose='a "b" \\ c/d\x7f 😀'
+        devices[0],
+        devices[3],
+        owner=people["owner"],
+        team=team,
+        purpose='a "b" \\ c/d\x7f 😀',
+        held_back_since=NOON + timedelta(microseconds=20),
+        held_back_why='waits for "bob" 😀',
     )
     shared.people.add(people["guest"], build.user("Zoë"), build.user("early"))
     build.booking(devices[1], owner=people["owner"], start=NOON + timedelta(microseconds=120))

@@ -152,8 +152,8 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "overlap": noop("%(where)s is held by a booking that began earlier."),
             "grant_vanished": noop("It left the host's plan without an end; the host asks again."),
             "granted_by_hand": noop("An administrator of the host gave %(where)s to %(person)s."),
-            "held": noop("An administrator of the host holds it: nothing is changed there."),
-            "resumed": noop("It is no longer held by hand."),
+            "held": noop("The host is held: nothing is changed there."),
+            "resumed": noop("The host acts again."),
             "yielded": noop("An administrator of the host has Berth leave %(where)s alone."),
             "taken_back": noop("Berth looks after %(where)s again."),
             "adopted": noop("What ran then may stay until somebody books its device."),
@@ -234,7 +234,7 @@ _NEXT: dict[str, str] = {
     "host_silent": noop("Look at its worker: berth-host status."),
     "released_host": noop("berth-host resume gives its devices back to Berth."),
     "yielded": noop("berth-host yield --back gives it back to Berth."),
-    "held": noop("berth-host resume on the host ends that."),
+    "held": noop("What was said by hand ends with: berth-host resume."),
 }
 
 # What is due when the slot begins; all else that has a latency is due when it ends.

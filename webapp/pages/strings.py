@@ -49,6 +49,7 @@ def strings() -> dict[str, str]:
         "lane": _("{device} on {host}: times"),
         "host_silent": _("not reporting since {since}; bookings still count"),
         "held_until": _("held until {until}, nothing is opened or stopped: {reason}"),
+        "held_back": _("Not open yet: {reason}"),
         "reconnecting": _("Live updates paused. Reconnecting… (data from {time})"),
         "chip_free": _("Free"),
         "chip_in_use": _("In use"),

@@ -23,6 +23,12 @@ def day_time(instant: datetime) -> str:
 
 
 @register.filter
+def from_text(instant: str) -> datetime:
+    """The instant that a row for machines carries."""
+    return datetime.fromisoformat(instant)
+
+
+@register.filter
 def to_the_second(instant: datetime) -> str:
     local = instant.astimezone(_zone())
     return f"{walltime.day_text(instant, _zone())} {local:%H:%M:%S}"

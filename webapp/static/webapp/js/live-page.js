@@ -9,6 +9,7 @@ import { showStale } from "./stale.js";
 import { dressChip } from "./timeline-rows.js";
 
 /** @import { Ring } from "./spark.js" */
+/** @import { Row } from "./store.js" */
 /** @import { Verdict } from "./timeline-rows.js" */
 
 /**
@@ -73,6 +74,10 @@ function fill(card, live) {
   dressChip(part("chip"), live.verdict);
   card.dataset.ends = live.booking?.end ?? "";
   part("who").textContent = holder(live);
+  const booking = String(live.booking?.id ?? "");
+  // Another booking's turn: what held the last one back is no longer of interest.
+  if (card.dataset.booking !== booking) part("opening").hidden = true;
+  card.dataset.booking = booking;
   part("says").textContent = PLAIN.has(live.verdict.code)
     ? ""
     : intruders(live) || live.verdict.text;
@@ -179,6 +184,18 @@ new LiveSocket("/ws/live/", {
   onMessage: ({ devices }) => take(devices ?? []),
 });
 
+/** Whether those who have booked the device are let in yet. @param {Row} row */
+function showOpening({ devices, opening, start, end, state }) {
+  const running = Date.parse(start) <= now() && now() < Date.parse(end) && state === "confirmed";
+  if (!running) return;
+  for (const uuid of devices) {
+    const note = cards.querySelector(`[data-device="${CSS.escape(uuid)}"] [data-part="opening"]`);
+    if (!(note instanceof HTMLElement)) continue;
+    note.textContent = opening ? t("held_back", { reason: opening.reason }) : "";
+    note.hidden = !opening;
+  }
+}
+
 const calendarStale = showStale("calendar");
 new LiveSocket("/ws/calendar/", {
   onOpen: () => {
@@ -189,6 +206,7 @@ new LiveSocket("/ws/calendar/", {
   onSignedOut: calendarStale.signedOut,
   onMessage: ({ type, row }) => {
     if (type === "hosts") takeHolds(row);
+    if (type === "booking") showOpening(row);
   },
 });
 showHolds();

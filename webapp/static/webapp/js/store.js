@@ -22,6 +22,7 @@
  * @property {string | null} team
  * @property {boolean} pinned
  * @property {string} purpose
+ * @property {{ state: string, reason: string, since: string } | null} [opening] while a device of it is held back
  */
 
 /** @typedef {Row & { from: number, to: number }} Booking with its instants in ms */

@@ -172,6 +172,7 @@ export class Timeline {
     return [
       ...shown,
       past,
+      heldBack(booking),
       editable(booking, this.me, now()),
       proposal?.how,
       proposal?.blocked,
@@ -191,6 +192,7 @@ export class Timeline {
       pending: proposal?.how === "pending",
       dragging: proposal?.how === "dragging",
       blocked: proposal?.blocked ?? false,
+      "held-back": heldBack(booking) !== "",
     };
     const names = Object.entries(classes).filter(([, on]) => on);
     box.className = ["bk", ...names.map(([name]) => name)].join(" ");
@@ -198,14 +200,14 @@ export class Timeline {
     else box.style.setProperty("--hue", String(hueOf(booking.owner?.username ?? "")));
     const who = this.whoOf(booking);
     const span = words.span(place.from, place.to);
-    const purpose = booking.purpose ? `, ${booking.purpose}` : "";
+    const told = [heldBack(booking), booking.purpose].filter(Boolean);
     // What is seen shrinks with the box; what is spoken does not.
     box.replaceChildren(
       make("span", { class: "bk-who", "aria-hidden": "true", text: who }),
       make("small", { "aria-hidden": "true", text: words.clockSpan(place.from, place.to) }),
-      make("span", { class: "sr-only", text: `${who}, ${span}${purpose}` }),
+      make("span", { class: "sr-only", text: [who, span, ...told].join(", ") }),
     );
-    box.title = `${who}\n${span}${booking.purpose ? `\n${booking.purpose}` : ""}`;
+    box.title = [who, span, ...told].join("\n");
   }
 
   /** @param {Booking} booking */
@@ -331,6 +333,11 @@ export class Timeline {
     const boxes = this.drawn.get(id);
     (boxes?.get(device ?? "") ?? boxes?.values().next().value)?.focus();
   }
+}
+
+/** Why a running booking cannot be used yet; empty if it can. @param {Booking} booking */
+function heldBack({ opening, from, to }) {
+  return opening && from <= now() && now() < to ? t("held_back", { reason: opening.reason }) : "";
 }
 
 /** How narrow an hour may get before the timeline scrolls, in pixels. @param {Axis} axis */
