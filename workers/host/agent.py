@@ -25,16 +25,15 @@ from reservations.core.wire import (
     Samples,
     SamplesAnswer,
 )
-from workers.host import by_hand, displays, status
+from workers.host import displays, status
 from workers.host.activity import Activity
-from workers.host.assembly import open_gate, open_users, open_vendor
-from workers.host.by_hand import ByHand, HandFile, HandReader, HoldWatch, adopted, obeyed
+from workers.host.assembly import open_users, open_vendor
+from workers.host.by_hand import HandFile, HandReader, HoldWatch, adopted, obeyed
 from workers.host.clock import HostClock
 from workers.host.config import Config
 from workers.host.control_plane import ControlPlane
+from workers.host.fence import Fence
 from workers.host.fleet import Fleet
-from workers.host.gates.base import Gate
-from workers.host.gates.watch import NodeWatch
 from workers.host.hands import Hands
 from workers.host.heartbeat import MAX_PROBLEMS, Heartbeat, own_problems
 from workers.host.holders import HolderScan
@@ -97,10 +96,8 @@ class Agent:
         self.spool.add(*remembered.reports)
         self._only = contextlib.ExitStack()
         self._hand = HandReader(HandFile(config.state_dir), report=self._report)
-        self._said = ByHand()
         self._holds = HoldWatch(self.clock, report=self._report)
         self._pipe = WakePipe(config.state_dir, on_wake=self.wake)
-        self._nodes = NodeWatch(on_disturbed=self.wake)
         self._prepare_looking()
         self._prepare_links()
         self._loop = Loop(lambda: self.tick(), summary=lambda: self._summary, leave=leave)
@@ -111,8 +108,7 @@ class Agent:
         config = self._config
         self._vendor = open_vendor(config, self.clock)
         self._fleet = Fleet(self._vendor, self.clock, config.state_dir / "inventory.json")
-        self._gate: Gate = open_gate(config, self._fleet.devices)
-        self._gated_devices = self._fleet.devices
+        self._fence = Fence(config, self._fleet, on_disturbed=self.wake)
         self._processes = Processes()
         self._lookout = Lookout(
             vendor=self._vendor,
@@ -162,7 +158,7 @@ class Agent:
         for link in self._links:
             link.start()
         self._pipe.start()
-        self._nodes.start()
+        self._fence.start()
         self._teller.start()
         self._loop.start()
 
@@ -184,7 +180,7 @@ class Agent:
         for link in self._links:
             link.stop()
         self._pipe.stop()
-        self._nodes.stop()
+        self._fence.stop()
         self._loop.join(limit_s)
         for link in self._links:
             link.join(LINK_LIMIT_S)
@@ -203,10 +199,10 @@ class Agent:
 
     def tick(self) -> float:
         """One pass or a few. Returns the seconds until the next tick is due."""
-        self._follow_devices()
+        self._fence.follow()
         self._listen_to_root()
         in_force = self._in_force()
-        hold_ended = self._holds.follow(in_force.hold, self._said)
+        hold_ended = self._holds.follow(in_force.hold, self._hand.said)
         since = None if hold_ended else self._looked_at
         sight = self._look_until_still(in_force, full=False)
         # A full scan takes long, so it comes after gates have closed and known holders were told.
@@ -245,8 +241,8 @@ class Agent:
 
     def _pass(self, in_force: InForce, reports: list[Report], *, full: bool) -> tuple[Sight, bool]:
         """Looks once, does what follows and adds its reports; True if more may follow at once."""
-        gate = self._gate
-        devices = [one for one in self._gated_devices if one.uuid not in in_force.yielded]
+        gate = self._fence.gate
+        devices = [one for one in self._fence.devices if one.uuid not in in_force.yielded]
         sight = self._lookout.look(devices, gate, full=full, read=not in_force.yielded)
         # Read after looking, which takes time: an edge may have passed meanwhile.
         now = self.clock.now()
@@ -280,31 +276,24 @@ class Agent:
         found = self._status(sight, in_force, now)
         status.write(self._config.state_dir, found)
         self._summary = status.in_a_line(found)
-        devices = self._gated_devices
+        devices = self._fence.devices
         self._teller.tell(samples, in_force, devices, ladder=self._ladder, now=now)
 
     def _listen_to_root(self) -> None:
-        self._said = self._hand.look()
-        self._ladder = adopted(self._ladder, self._said)
-        if self._fleet.let_go(bool(self._said.yielded)):
+        self._hand.look()
+        self._ladder = adopted(self._ladder, self._hand.said)
+        if self._fleet.let_go(bool(self._hand.said.yielded)):
             self._device_link.nudge()
 
     def _in_force(self) -> InForce:
-        in_force = obeyed(self.keeper.in_force(), self._said, now=self.clock.now())
-        self._displays = displays.left_alone(in_force.settings, self._gated_devices)
+        in_force = obeyed(self.keeper.in_force(), self._hand.said, now=self.clock.now())
+        self._displays = displays.left_alone(in_force.settings, self._fence.devices)
         settings = displays.without(in_force.settings, self._displays)
         in_force = msgspec.structs.replace(in_force, settings=settings)
         if self._sees_the_host and self._stops:
             return in_force
         state = msgspec.structs.replace(in_force.state, may_stop=False)
         return msgspec.structs.replace(in_force, state=state)
-
-    def _follow_devices(self) -> None:
-        """Once a tick, so that all of it decides about the same devices."""
-        if self._gated_devices is not self._fleet.devices:
-            self._gated_devices = self._fleet.devices
-            self._gate = open_gate(self._config, self._gated_devices)
-        self._nodes.follow(self._gate)
 
     def _until_next(self, in_force: InForce) -> float:
         """Counted from the last look: an edge that has passed since then is due at once."""
@@ -365,10 +354,9 @@ class Agent:
     def _problems(self, in_force: InForce) -> list[HealthProblem]:
         found = [*self.keeper.problems(), *self._hands.problems, *self._lookout.problems]
         found += attention.problems(self._ladder)
-        if self._gate.problem:
-            found.append(HealthProblem(code="gate", text=self._gate.problem[:500]))
+        found += self._fence.problems()
         found += displays.problems(self._displays) + self._teller.problems()
-        found += by_hand.problems(in_force, self._said, trouble=self._hand.trouble)
+        found += self._hand.problems(in_force)
         for link in self._links:
             found += link.problems()
         found += own_problems(
@@ -389,14 +377,14 @@ class Agent:
             clock_trusted=self.clock.trusted,
             may_stop=in_force.state.may_stop,
             grants=tuple(grant for grant in in_force.grants if grant.start <= now < grant.end),
-            devices=status.of_devices(self._gated_devices, sight),
+            devices=status.of_devices(self._fence.devices, sight),
             ladder=self._ladder,
             reports_waiting=len(self.spool),
             health=tuple(self._problems(in_force)),
             hold=in_force.hold,
             yielded=tuple(sorted(in_force.yielded)),
-            released_at=self._said.released_at,
-            by_hand_revision=self._said.revision,
+            released_at=self._hand.said.released_at,
+            by_hand_revision=self._hand.said.revision if self._fleet.has_let_go else 0,
         )
 
 

@@ -84,9 +84,8 @@ def adopted(ladder: Ladder, said: ByHand) -> Ladder:
     return msgspec.structs.replace(ladder, enforcing_since=at)
 
 
-def problems(in_force: InForce, said: ByHand, *, trouble: str) -> list[HealthProblem]:
-    """What an administrator should know of it, in plain sentences."""
-    found = [HealthProblem(code="by_hand_damaged", text=trouble)] if trouble else []
+def _problems(in_force: InForce, said: ByHand) -> list[HealthProblem]:
+    found = []
     if said.released_at is not None:
         text = "root on the host has released it: no device is gated and nobody is stopped"
         found.append(HealthProblem(code="released_host", text=text))
@@ -183,32 +182,42 @@ class HandFile:
 
 
 class HandReader:
-    """The agent's side: `look` costs one stat while nothing has changed."""
+    """The agent's side: ``said`` is what counted at the last `look`."""
 
     def __init__(self, file: HandFile, *, report: Callable[[Report], None]) -> None:
         self._file = file
         self._report = report
         self._seen: tuple[int, int] | None = None
-        self._said: ByHand | None = None
-        self.trouble = ""
+        self._known = False
+        self._damaged = False
+        self.said = ByHand()
 
-    def look(self) -> ByHand:
-        """What counts now. A damaged file changes nothing; at a start, when nothing is known, it holds."""
+    def look(self) -> None:
+        """One stat while nothing has changed.
+
+        A damaged file changes nothing; at a start, when nothing is known, it holds the host.
+        """
         stamp = self._stamp()
-        if self._said is None or stamp != self._seen:
+        if stamp != self._seen:
             self._seen = stamp
             self._read()
             self._file.take_reports(self._report)
-        return self._said or ByHand(hold=Hold(reason=DAMAGED))
+
+    def problems(self, in_force: InForce) -> list[HealthProblem]:
+        """What an administrator should know of it, in plain sentences."""
+        damaged = [HealthProblem(code="by_hand_damaged", text=DAMAGED)] if self._damaged else []
+        return [*damaged, *_problems(in_force, self.said)]
 
     def _read(self) -> None:
         try:
-            self._said = self._file.read()
+            self.said = self._file.read()
         except Damaged as error:
             logger.error("%s (%s)", DAMAGED, error)  # noqa: TRY400 -- the text says it all
-            self.trouble = DAMAGED
+            self._damaged = True
+            if not self._known:
+                self.said = ByHand(hold=Hold(reason=DAMAGED))
         else:
-            self.trouble = ""
+            self._damaged, self._known = False, True
 
     def _stamp(self) -> tuple[int, int]:
         try:

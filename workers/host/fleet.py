@@ -40,13 +40,18 @@ class Fleet:
         self._yielding = yielding
         return changed
 
+    @property
+    def has_let_go(self) -> bool:
+        """Whether the vendor is as closed as was asked for."""
+        return self._closed or not self._yielding
+
     def refresh(self) -> bool:
         """Asks the vendor again; True if anything is new or different."""
         if self._yielding:
-            if not self._closed:
-                self._vendor.close()
-            self._closed = True
-            return False
+            # Every time: a reading that was under way may have opened it again.
+            self._vendor.close()
+            first, self._closed = not self._closed, True
+            return first
         self._closed = False
         try:
             found = self._vendor.devices()
