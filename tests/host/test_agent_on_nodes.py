@@ -122,6 +122,24 @@ def test_a_device_that_drives_a_display_is_left_open_until_it_is_forced(folder, 
     until(lambda: opens(folder, BOB, groups=(ACCESS_GROUP,)) == errno.EACCES)
 
 
+def test_a_list_of_garbage_stops_nobody_and_is_told_with_the_heartbeat(folder, plane, agent):
+    plane.grants = (grant(nodes.UUID, "alice", start_s=-1, end_s=3),)
+    agent.start()
+    until(lambda: opens(folder, ALICE) == 0)
+    with child(ALICE, _holds(folder)) as train, child(BOB, _idles) as other:
+        (folder / nodes.LISTED).write_text(json.dumps([1, other.pid]))
+
+        until(lambda: "closed" in plane.kinds())
+        until(lambda: "process_list" in {one.code for sent in plane.samples for one in sent.health})
+        until(lambda: plane.samples[-1].devices[0].processes is None)
+        assert not train.ended()
+        assert not other.ended()
+
+        (folder / nodes.LISTED).write_text(json.dumps([train.pid]))
+        assert train.reap() == signal.SIGTERM
+        assert not other.ended()
+
+
 def _holds(folder):
     def body(ready):
         os.open(folder / nodes.NODE, os.O_RDWR)

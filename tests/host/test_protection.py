@@ -46,6 +46,8 @@ def test_an_ordinary_job_is_not_protected() -> None:
         replace(JOB, uid=999, euid=0),
         replace(JOB, uid=65534, euid=65534),
         replace(JOB, uid=0, euid=0, namespace_owner=0),
+        # An account that systemd has made up for a service.
+        replace(JOB, uid=62_000, euid=62_000, cgroups=("/system.slice/exporter.service",)),
     ],
     ids=str,
 )
@@ -137,6 +139,12 @@ def test_a_high_uid_outside_of_any_namespace_is_a_person() -> None:
     facts = replace(JOB, uid=SUBORDINATE, euid=SUBORDINATE)
 
     assert person_of(facts, subordinate_owner={SUBORDINATE: BOB}.get) == SUBORDINATE
+    assert why(facts) is None
+
+
+def test_a_person_with_such_a_uid_is_one_outside_of_services() -> None:
+    facts = replace(JOB, uid=62_000, cgroups=("/user.slice/user-62000.slice/session-1.scope",))
+
     assert why(facts) is None
 
 

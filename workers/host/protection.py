@@ -15,6 +15,8 @@ from workers.host.processes import Facts
 # or under uids below this (/etc/login.defs, UID_MIN).
 FIRST_PERSON_UID = 1000
 NOBODY_UID = 65534
+# What systemd makes up for services with `DynamicUser=yes` (systemd.exec(5)).
+DYNAMIC_UIDS = range(61184, 65520)
 # No account that a machine makes by itself has a uid from here on; what is handed out for use in
 # user namespaces does (/etc/login.defs, SUB_UID_MIN).
 FIRST_SUBORDINATE_UID = 100_000
@@ -94,6 +96,7 @@ def protection(facts: Facts, bounds: Bounds, place: Place) -> str | None:
         (facts.pid in bounds.own_pids, "the agent's own tree"),
         (facts.kernel_thread, "a kernel thread"),
         (_is_slurms(facts), "a Slurm job: Slurm ends it"),
+        (_is_dynamic_users(facts), "a system service with an account of its own"),
     )
     found = next((text for holds, text in reasons if holds), None)
     return found or (_of_person(place) if place.container is None else _of_container(place, bounds))
@@ -119,6 +122,11 @@ def is_person(uid: int) -> bool:
 
 def _is_slurms(facts: Facts) -> bool:
     return any(_SLURM.search(path) for path in facts.cgroups)
+
+
+def _is_dynamic_users(facts: Facts) -> bool:
+    in_a_service = any(path.startswith("/system.slice/") for path in facts.cgroups)
+    return in_a_service and facts.uid in DYNAMIC_UIDS
 
 
 def unit_of(facts: Facts) -> str | None:
