@@ -18,8 +18,8 @@ def sample(minutes=0, **fields):
     return {"GPU-1": Sample(uuid="GPU-1", at=NOON + timedelta(minutes=minutes), **fields)}
 
 
-def test_a_device_was_busy_when_it_computed_or_its_memory_grew():
-    activity = Activity()
+def test_a_device_was_busy_when_it_computed_or_its_memory_grew(tmp_path):
+    activity = Activity(tmp_path / "activity.json")
 
     def last_busy(minutes, **fields):
         return activity.stamp(sample(minutes, **fields))["GPU-1"].last_busy
@@ -33,8 +33,8 @@ def test_a_device_was_busy_when_it_computed_or_its_memory_grew():
     assert last_busy(5) == grown
 
 
-def test_a_loss_and_a_return_are_told_once_and_not_knowing_is_neither():
-    activity = Activity()
+def test_a_loss_and_a_return_are_told_once_and_not_knowing_is_neither(tmp_path):
+    activity = Activity(tmp_path / "activity.json")
     told = [
         activity.changes(sample(health=health))
         for health in ("ok", "unknown", "lost", "lost", "stale", "unknown", "ok", "ok")

@@ -1,7 +1,8 @@
 """When a device last did something, and when it was lost or came back: what one reading cannot say."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -11,21 +12,31 @@ from reservations.core.wire import Sample
 BUSY_PERCENT = 5.0
 # Drivers and libraries move a little memory about while nothing happens.
 GROWTH_BYTES = 2**20
+# What a restart may forget.
+SAVE_EVERY = timedelta(minutes=1)
 
 Change = Literal["device_lost", "device_back"]
 
 
 class Activity:
-    """For one thread, fed with every round of samples."""
+    """For one thread, fed with every round of samples. Remembers over restarts when a device last worked."""
 
-    def __init__(self) -> None:
-        self._last_busy: dict[str, datetime] = {}
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last_busy = self._remembered()
+        self._saved = dict(self._last_busy)
         self._memory: dict[str, int] = {}
         self._lost: set[str] = set()
 
     def stamp(self, samples: Mapping[str, Sample]) -> dict[str, Sample]:
         """The same samples with ``last_busy``."""
-        return {uuid: self._stamp(sample) for uuid, sample in samples.items()}
+        stamped = {uuid: self._stamp(sample) for uuid, sample in samples.items()}
+        if any(
+            at - self._saved.get(uuid, at - SAVE_EVERY) >= SAVE_EVERY
+            for uuid, at in self._last_busy.items()
+        ):
+            self._save()
+        return stamped
 
     def changes(self, samples: Mapping[str, Sample]) -> list[tuple[str, Change]]:
         """Devices that are lost since the last round, or back. Not knowing is neither."""
@@ -38,6 +49,19 @@ class Activity:
                 self._lost.discard(uuid)
                 found.append((uuid, "device_back"))
         return found
+
+    def _remembered(self) -> dict[str, datetime]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, datetime])
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+    def _save(self) -> None:
+        """Not synced to disk: it may be a minute old anyway."""
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_bytes(msgspec.json.encode(self._last_busy))
+        temporary.replace(self._path)
+        self._saved = dict(self._last_busy)
 
     def _stamp(self, sample: Sample) -> Sample:
         busy = (sample.utilization_percent or 0.0) >= BUSY_PERCENT

@@ -119,7 +119,7 @@ class Agent:
             scan=HolderScan(self._processes),
         )
         self._hands = Hands(processes=self._processes, clock=self.clock, name_of=self._name_of)
-        self._activity = Activity()
+        self._activity = Activity(config.state_dir / "activity.json")
         self._displays: tuple[DeviceInfo, ...] = ()
         self._sees_the_host = self._vendor.trusts_uids or sees_the_host()
         self._teller = Teller(config, people_are_real=not self._vendor.trusts_uids)
