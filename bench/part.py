@@ -19,6 +19,7 @@ PARTS = {
     "contested": "bench.contested",
     "calendar": "bench.calendar_week",
     "slots": "bench.free_slots",
+    "holders": "bench.holders",
     "slot-end": "bench.slot_end",
     "frozen-redis": "bench.frozen_redis",
 }
