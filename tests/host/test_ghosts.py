@@ -12,6 +12,7 @@ from tests.host.scanning import (
     BOB,
     GIB,
     GPU,
+    NOW,
     ask_to_open,
     found,
     holding,
@@ -20,8 +21,9 @@ from tests.host.scanning import (
     look,
     sample,
 )
+from workers.host.clock import boottime_s
 from workers.host.ghosts import ORPHANED_AFTER
-from workers.host.holders import HolderScan
+from workers.host.holders import HolderScan, Moment, Target
 from workers.host.processes import Processes
 
 pytestmark = pytest.mark.root
@@ -116,6 +118,29 @@ def test_a_ghost_that_is_gone_is_told_no_more(scan: HolderScan, node: str) -> No
     assert told(scan) == []
     look(scan, node, ghost, at=timedelta(seconds=7))
     assert told(scan) == []
+
+
+def test_a_device_that_is_not_looked_at_any_more_is_told_of_no_more(
+    scan: HolderScan, node: str
+) -> None:
+    ghost = sample(used_bytes=32 * GIB)
+    look(scan, node, ghost)
+    look(scan, node, ghost, at=ORPHANED_AFTER)
+    assert told(scan)
+
+    scan.look([], moment=Moment(now=NOW, boottime_s=boottime_s()), may_open=frozenset())
+    assert told(scan) == []
+
+
+def test_a_device_without_nodes_is_unknown_and_no_ghost(scan: HolderScan) -> None:
+    """One that is divided into instances counts the memory and processes of all of them."""
+    with child(ALICE, idle) as one:
+        target = Target(device=GPU, node_paths=(), sample=sample(one.pid, used_bytes=32 * GIB))
+        for seconds in (0, 10):
+            moment = Moment(now=NOW + timedelta(seconds=seconds), boottime_s=boottime_s())
+            assert scan.look([target], moment=moment, may_open=frozenset())[GPU] is None
+
+        assert told(scan) == []
 
 
 def test_before_a_ghost_is_told_of_everybody_is_looked_at_again(

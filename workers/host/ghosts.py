@@ -24,8 +24,15 @@ class Ghosts:
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, str], datetime] = {}
-        self._problems: dict[str, HealthProblem] = {}
+        self._before: dict[tuple[str, str], datetime] = {}
+        self._problems: list[HealthProblem] = []
         # Whether something of the kind has just begun to show.
+        self.suspected = False
+
+    def begin(self) -> None:
+        """A new look begins: what is not seen in it again is forgotten."""
+        self._before, self._since = self._since, {}
+        self._problems = []
         self.suspected = False
 
     def memory_stays(self, sample: Sample | None, users: Collection[int], *, now: datetime) -> bool:
@@ -40,28 +47,27 @@ class Ghosts:
             return
         kept = self._lasts((sample.uuid, "kept"), not holders and _holds_memory(sample), now)
         busy = self._lasts((sample.uuid, "busy"), not holders and _is_busy(sample), now)
-        self._problems.pop(sample.uuid, None)
         if kept:
             gib = (sample.memory_used_bytes or 0) / 2**30
-            text = f"{gib:.1f} GiB of its memory are occupied"
-            self._problems[sample.uuid] = _problem(sample.uuid, text)
+            self._tell(sample.uuid, f"{gib:.1f} GiB of its memory are occupied")
         elif busy:
-            self._problems[sample.uuid] = _problem(sample.uuid, "it computes at full load")
+            self._tell(sample.uuid, "it computes at full load")
 
     def problems(self) -> list[HealthProblem]:
-        return list(self._problems.values())
+        return list(self._problems)
 
     def _lasts(self, what: tuple[str, str], there: bool, now: datetime) -> bool:
         if not there:
-            self._since.pop(what, None)
             return False
-        self.suspected = self.suspected or what not in self._since
-        return now - self._since.setdefault(what, now) >= ORPHANED_AFTER
+        since = self._since[what] = self._before.get(what, now)
+        self.suspected = self.suspected or what not in self._before
+        return now - since >= ORPHANED_AFTER
 
-
-def _problem(device: str, what: str) -> HealthProblem:
-    text = f"Needs attention: {what}, and nobody's process is on the device. A reset may free it."
-    return HealthProblem(code="ghost_use", text=text, device=device)
+    def _tell(self, device: str, what: str) -> None:
+        text = (
+            f"Needs attention: {what}, and nobody's process is on the device. A reset may free it."
+        )
+        self._problems.append(HealthProblem(code="ghost_use", text=text, device=device))
 
 
 def _holds_memory(sample: Sample) -> bool:

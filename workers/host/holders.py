@@ -115,7 +115,7 @@ class HolderScan:
         open_by_pid = self._scan.find(wanted, may_open=self._worth_repeating(targets, may_open))
         bounds = self._bounds()
         self._unreadable = []
-        self._ghosts.suspected = False
+        self._ghosts.begin()
         found = {
             target.device: self._holders(
                 _Look(target, numbers[target.device], bounds, moment), open_by_pid
@@ -210,6 +210,9 @@ class HolderScan:
         """
         target = look.target
         if target.sample is None or target.sample.processes is None:
+            return None
+        if not look.numbers and not target.trusts_uids:
+            # It has no nodes, as one that is divided into instances: nothing of it can be checked.
             return None
         listed: dict[int, Facts] = {}
         garbage: set[int] = set()
