@@ -106,7 +106,8 @@ def new(request: HttpRequest) -> HttpResponse:
     form = BookForm(request.POST)
     if form.is_valid():
         try:
-            made = bookings.book(form.wish(), actor=actor_of(request), now=clock.now())
+            now = clock.now()
+            made = bookings.book(form.wish(now=now), actor=actor_of(request), now=now)
         except errors.DomainError as error:
             _explain(form, error)
         else:
@@ -121,11 +122,13 @@ def _form_page(request: HttpRequest, form: BookForm, *, status: int = 200) -> Ht
 
 def _first_guess(request: HttpRequest) -> dict[str, Any]:
     grid = timedelta(minutes=settings.BOOKING_GRID_MINUTES)
-    start = next_on_grid(clock.now(), grid)
+    from_now = request.GET.get("from") == "now"
+    soon = next_on_grid(clock.now(), grid)
     device = request.GET.get("device")
     return {
-        "start": start,
-        "end": start + DEFAULT_DURATION,
+        "start": clock.now() if from_now else soon,
+        "end": soon + DEFAULT_DURATION,
+        "from_now": from_now,
         "devices": [device] if device else [],
     }
 

@@ -1,6 +1,6 @@
 """The plain booking form. Wall-clock times are those of the person's zone."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,9 @@ from reservations.models import Device
 from reservations.services import placing
 from reservations.services.wishes import MAX_PURPOSE, DeviceFilter, Wish
 from webapp import walltime
+
+# For so long after the form was opened a start of "now" still means now.
+START_STAYS_NOW = timedelta(minutes=15)
 
 
 class WallTimeInput(forms.DateTimeInput):
@@ -47,6 +50,8 @@ class BookForm(forms.Form):
     )
     start = WallTimeField(label=gettext_lazy("Start"))
     end = WallTimeField(label=gettext_lazy("End"))
+    # Asked for by whoever is on the device already: not a moment may pass between now and the start.
+    from_now = forms.BooleanField(required=False, widget=forms.HiddenInput)
     purpose = forms.CharField(label=gettext_lazy("Purpose"), required=False, max_length=MAX_PURPOSE)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -90,11 +95,14 @@ class BookForm(forms.Form):
         text = _("%(time)s comes twice on that day. Choose which one below.")
         raise forms.ValidationError(text % {"time": f"{wall:%H:%M}"})
 
-    def wish(self) -> Wish:
+    def wish(self, *, now: datetime) -> Wish:
         data = self.cleaned_data
+        start: datetime = data["start"]
+        if data["from_now"] and now - START_STAYS_NOW <= start <= now:
+            start = now
         return Wish(
             devices=tuple(data["devices"]),
-            start=data["start"],
+            start=start,
             end=data["end"],
             purpose=data["purpose"].strip(),
         )
