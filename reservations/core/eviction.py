@@ -111,6 +111,8 @@ def _warning(case: Case, rung: Rung) -> str:
         return "the booking has ended"
     if case.tolerated or not unadopted(case, rung.kind):
         return "not booked; it may stay until somebody books the device"
+    if case.settings.mode == "enforce":
+        return f"not booked; to be ended in {case.settings.intruder_grace_s:.0f} s"
     return "not booked"
 
 

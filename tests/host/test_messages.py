@@ -89,11 +89,11 @@ def test_time_is_rounded_as_one_would_say_it(span, words):
 
 
 def test_a_warning_says_which_processes_and_why_and_what_to_do():
-    assert said(report("warned", text="not booked", pids=(12, 11))) == [
+    assert said(report("warned", text="not booked; to be ended in 60 s", pids=(12, 11))) == [
         (
             ALICE,
-            "Berth: your processes (11, 12) on GPU 0 on gpu-01: not booked. "
-            "End them, or they will be ended, or book: https://berth.example/",
+            "Berth: your processes (11, 12) on GPU 0 on gpu-01: not booked; to be ended in 60 s. "
+            "End them in time, or book: https://berth.example/",
         )
     ]
 

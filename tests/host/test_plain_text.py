@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.host.plain_text import plain
@@ -13,6 +13,7 @@ NASTY = st.characters(categories=["Cc", "Cf", "Zl", "Zp", "Zs", "Mn", "Me", "Co"
 TEXTS = st.text(NASTY | st.characters(), max_size=200)
 
 
+@settings(deadline=None)
 @given(TEXTS, st.integers(1, 80))
 def test_nothing_is_left_that_a_terminal_obeys_or_nobody_sees(text, limit):
     line = plain(text, limit=limit)
@@ -23,6 +24,7 @@ def test_nothing_is_left_that_a_terminal_obeys_or_nobody_sees(text, limit):
     assert "  " not in line
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_what_is_plain_stays_as_it_is(text):
     once = plain(text, limit=80)

@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.host.public_host import closed, device, host
@@ -71,6 +71,7 @@ def test_formats():
     assert smi.read_format("csv,noheader,nounits") == Format(header=False, units=False)
 
 
+@settings(deadline=None)
 @given(model=st.text(max_size=40), user=st.text(max_size=20))
 def test_whatever_a_device_is_called_there_are_as_many_values_as_fields(model, user):
     named = device(0, model=model, booked_by=(user,))

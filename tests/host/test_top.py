@@ -1,7 +1,7 @@
 """The table of `berth-host top`."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.host.public_host import closed, device, host
@@ -56,6 +56,7 @@ def test_an_idle_host():
     assert page(host(device(0, processes=())), age_s=0, width=80)[-1] == "nobody computes"
 
 
+@settings(deadline=None)
 @given(
     name=st.text(max_size=60),
     width=st.integers(1, 250),

@@ -105,10 +105,9 @@ def _processes(alike: Sequence[Report]) -> str:
 
 
 def _warned(alike: Sequence[Report], words: Words) -> tuple[str, ...]:
-    else_ended = " or they will be ended," if words.settings.mode == "enforce" else ""
     return (
         f"Berth: {_processes(alike)} on {_where(alike, words)}: {alike[0].text}.",
-        f"End them,{else_ended} or book: {words.page(None)}",
+        f"End them in time, or book: {words.page(None)}",
     )
 
 
