@@ -97,6 +97,32 @@ def test_a_grant_by_hand_goes_before_the_booking_and_ends_by_itself(sim, plane, 
     assert (delayed.booking, delayed.unix_name) == (1, "alice")
 
 
+def test_a_grant_by_hand_outlives_a_reboot_while_the_server_is_away(sim, plane, root):
+    first = sim.agent(plane.url)
+    until(lambda: not sim.may_open("bob", index=1))
+    root.types("grant", "bob", "1", "--for", "4h")
+    first.stop()
+    plane.down()
+    # As a driver makes its nodes after a boot.
+    (sim.state_dir / "gate.json").unlink()
+
+    sim.agent(plane.url, clock=HostClock(boot="after"))
+
+    until(lambda: sim.granted("bob", index=1))
+
+
+def test_past_the_end_of_an_incomplete_plan_root_is_told_that_nothing_moves(sim, plane, root):
+    plane.complete_until = real_now() + timedelta(seconds=3)
+    sim.agent(plane.url)
+    until(lambda: not sim.may_open("bob"))
+    until(lambda: any(p.code == "plan_incomplete" for p in seen(sim).health))
+
+    said = root.types("grant", "bob", "0", "--for", "1h", code=1)
+
+    assert "no gate changes until the server was reached" in said
+    assert not sim.may_open("bob")
+
+
 def test_a_grant_by_hand_is_taken_away_again(sim, plane, busy, root):
     root.types("grant", "bob", "1", "--for", "4h")
 
@@ -107,6 +133,7 @@ def test_a_grant_by_hand_is_taken_away_again(sim, plane, busy, root):
     until(lambda: plane.kinds().count("granted_by_hand") == 2)
 
 
+@pytest.mark.slow
 def test_a_grant_by_hand_outlives_the_agent_and_ends_while_the_agent_is_gone(sim, plane, root):
     first = sim.agent(plane.url)
     until(lambda: not sim.may_open("bob", index=1))
@@ -184,6 +211,7 @@ def test_nobody_but_root_may(tmp_path):
     assert as_person(65534, attempt) == "only root may do this; try it with sudo"
 
 
+@pytest.mark.slow
 def test_during_a_hold_no_gate_moves_and_nobody_is_stopped(sim, plane, busy, root):
     said = root.types("hold", "--for", "2h", "--reason", "moving racks")
     assert "no gate is changed and nobody is stopped" in said
@@ -310,6 +338,7 @@ def test_with_a_yielded_device_the_vendor_is_closed_and_asked_nothing(sim, plane
     assert asked[0] == "devices" or "devices" in until(lambda: asked)
 
 
+@pytest.mark.slow
 def test_adopting_lets_stay_what_runs_until_its_device_is_booked(sim, plane, root):
     plane.settings = msgspec.structs.replace(sim.settings, intruder_grace_s=12)
     agent = sim.agent(plane.url)

@@ -71,6 +71,9 @@ def _told_of_grant(seen: Status | None, given: HostGrant) -> int:
     if given.uid in device.open_to:
         _print("The device is open to them now.")
         return 0
+    if any(problem.code == "plan_incomplete" for problem in seen.health):
+        _print("The stored plan is used up: no gate changes until the server was reached.")
+        return 1
     others = ", ".join(device.holders or ()) or "unknown"
     _print(f"It opens to them once nobody without a right is on it. On it, as pid (uid): {others}")
     return 1
