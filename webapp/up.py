@@ -218,7 +218,7 @@ def _host_parts(data: Path, port: int) -> list[Part]:
                 "BERTH_URL": f"http://127.0.0.1:{port}",
                 "BERTH_HOST_TOKEN_FILE": str(data / "sim" / name / "token"),
                 "BERTH_STATE_DIR": str(data / "sim" / name),
-                "BERTH_RUN_DIR": str(data / "sim" / name),
+                "BERTH_RUN_DIR": str(data / "sim" / name / "run"),
                 "BERTH_VENDOR": "simulated",
                 "BERTH_GATE": "record",
             },

@@ -108,7 +108,7 @@ class SimHost:
             "BERTH_URL": url,
             "BERTH_HOST_TOKEN": TOKEN,
             "BERTH_STATE_DIR": str(self.state_dir),
-            "BERTH_RUN_DIR": str(self.state_dir),
+            "BERTH_RUN_DIR": str(self.state_dir / "run"),
             "BERTH_VENDOR": "simulated",
             "BERTH_GATE": "record",
             "REDIS_URL": redis_url,

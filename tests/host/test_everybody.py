@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.host.control_plane import grant
 from tests.host.kit import ROOT
 from tests.host.people import as_person
 from tests.host.public_host import closed, device, host
+from tests.waiting import until
 from workers.host.cli import main
 from workers.host.public import PublicFile
 
@@ -23,11 +25,16 @@ SOMEBODY = 61001
 OLD_S = 40
 
 
-@pytest.fixture
-def folder(tmp_path):
-    for above in (tmp_path, *tmp_path.parents):
+def open_up(folder):
+    """So that somebody may go into it."""
+    for above in (folder, *folder.parents):
         if str(above).startswith("/tmp/"):
             above.chmod(0o755)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    open_up(tmp_path)
     PublicFile(tmp_path / "run").write(host(device(0), closed(1)))
     return tmp_path / "run"
 
@@ -172,3 +179,22 @@ def test_top_goes_on_until_it_is_told_to_stop_and_gives_the_screen_back(folder, 
     watching.press(keys)
     watching.until_shown(b"\x1b[?1049l")
     assert watching.process.wait(10) == 0
+
+
+def test_what_a_real_worker_publishes_is_what_top_and_smi_show(sim, plane):
+    plane.grants = (grant(sim.uuids[0], "alice"),)
+    job = sim.job("alice")
+    sim.worker(plane.url)
+    open_up(sim.state_dir)
+
+    def line():
+        done = ran(
+            sim.state_dir / "run",
+            "smi",
+            "--format=csv,noheader",
+            "--query-gpu=berth.booked_by,berth.held_by",
+        )
+        return done.stdout.splitlines()[:1]
+
+    until(lambda: line() == ["alice, alice"])
+    assert f"{job:7}" in ran(sim.state_dir / "run", "top", "--once").stdout

@@ -156,9 +156,20 @@ class TestTheFile:
         assert "cannot be written" in file.problem
         assert list((tmp_path / "elsewhere").iterdir()) == []
 
-    def test_a_folder_into_which_others_may_write_is_refused(self, folder):
+    def test_a_folder_into_which_our_own_group_may_write_is_as_good_as_ours(self, folder):
         folder.mkdir()
-        folder.chmod(0o777)
+        folder.chmod(0o775)
+        PublicFile(folder).write(content())
+        assert read(folder) == content()
+
+    @pytest.mark.root
+    @pytest.mark.parametrize(
+        ("owner", "group", "mode"), [(0, 0, 0o777), (0, ALICE, 0o775), (ALICE, 0, 0o755)]
+    )
+    def test_a_folder_into_which_others_may_write_is_refused(self, folder, owner, group, mode):
+        folder.mkdir()
+        os.chown(folder, owner, group)
+        folder.chmod(mode)
         file = PublicFile(folder)
         file.write(content())
         assert file.problem.endswith("others may write into this folder")

@@ -227,8 +227,7 @@ def _replace(folder: Path, content: bytes) -> None:
         folder.chmod(0o755)
     inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        found = os.fstat(inside)
-        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        if _others_may_write(os.fstat(inside)):
             raise PermissionError(1, "others may write into this folder")
         temporary = f".{NAME}.tmp"
         with contextlib.suppress(FileNotFoundError):
@@ -240,6 +239,12 @@ def _replace(folder: Path, content: bytes) -> None:
         os.rename(temporary, NAME, src_dir_fd=inside, dst_dir_fd=inside)
     finally:
         os.close(inside)
+
+
+def _others_may_write(folder: os.stat_result) -> bool:
+    """Our own group is not others: with a group for each person, umasks let it write."""
+    group_may = folder.st_mode & 0o020 and folder.st_gid != os.getegid()
+    return folder.st_uid != os.geteuid() or bool(group_may or folder.st_mode & 0o002)
 
 
 class Unavailable(RuntimeError):
