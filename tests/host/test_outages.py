@@ -200,10 +200,12 @@ def test_a_second_agent_of_the_same_host_is_refused(sim, plane, redis_url, broke
 @pytest.mark.slow
 def test_an_agent_that_is_killed_and_restarted_goes_on_with_the_ladder(sim, plane):
     plane.settings = msgspec.structs.replace(sim.settings, grace_s=6)
-    plane.grants = (grant(sim.uuids[0], "alice", end_s=8), grant(sim.uuids[1], "bob", booking=2))
+    hers, his = grant(sim.uuids[0], "alice"), grant(sim.uuids[1], "bob", booking=2)
+    plane.grants = (hers, his)
     worker = sim.worker(plane.url)
-    until(lambda: sim.granted("alice"))
+    until(lambda: sim.granted("alice"), limit_s=20)
     stubborn, others = sim.job("alice", profile="ignore-term"), sim.job("bob", index=1)
+    plane.grants = (msgspec.structs.replace(hers, end=real_now() + timedelta(seconds=1)), his)
     signalled = until(lambda: plane.find("signalled"), limit_s=15)
     worker.kill()
     worker.wait(10)
