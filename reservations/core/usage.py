@@ -74,6 +74,8 @@ def judge(
         return Verdict("needs_attention", "Needs an administrator's attention", condition.since)
     if sample is None or sample.health != "ok" or now - sample.at > FRESH:
         return _no_data(sample, now)
+    if sample.haunted:
+        return Verdict("needs_attention", "In use, though nobody is on it: needs attention")
     if sample.processes is None:
         return Verdict("no_data", "Who uses it cannot be read", sample.at)
     users = [one for one in sample.processes if one.uid not in ignored_uids]

@@ -187,6 +187,7 @@ class Sample(Shape, frozen=True, kw_only=True):
     """One reading of a device. ``processes=None`` means unreadable; ``()`` means nobody.
 
     ``last_busy`` is the last instant at which the device computed (>= 5 %) or its memory grew.
+    ``haunted``: it computes or keeps memory, and nobody's process is on it.
     """
 
     uuid: Id
@@ -205,6 +206,7 @@ class Sample(Shape, frozen=True, kw_only=True):
     ecc_uncorrected: Count | None = None
     processes: Annotated[tuple[ProcessUse, ...], msgspec.Meta(max_length=2_000)] | None = None
     last_busy: Instant | None = None
+    haunted: bool = False
 
     def __post_init__(self) -> None:
         for instant in (self.at, self.last_busy):

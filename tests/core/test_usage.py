@@ -25,6 +25,14 @@ def test_free_when_nobody_holds_or_uses_it():
     assert verdict().code == "free"
 
 
+@pytest.mark.parametrize("held", [None, ALICES])
+def test_what_works_for_nobody_is_neither_free_nor_idle_and_blamed_on_nobody(held):
+    """Also while the driver lists a process that is gone, which nobody can name."""
+    for listed in ((), (ProcessUse(pid=7, memory_bytes=2**35),)):
+        found = verdict(*listed, held=held, haunted=True, utilization_percent=100)
+        assert (found.code, found.who) == ("needs_attention", ())
+
+
 def test_in_use_by_its_holder_or_anybody_of_the_booking():
     for name in ("alice", "anna"):
         assert verdict(process(name), held=ALICES).code == "in_use"

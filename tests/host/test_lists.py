@@ -10,10 +10,11 @@ import pytest
 from reservations.core.wire import DeviceInfo, HealthProblem, ProcessUse, Sample
 from tests.host.clocks import Hands
 from tests.host.people import Child, child
-from tests.host.scanning import ALICE, BOB, GPU, NOW, found, holding, idle, look, sample
+from tests.host.scanning import ALICE, BOB, GIB, GPU, NOW, found, holding, idle, look, sample
 from workers.host.gates.record import RecordGate
+from workers.host.ghosts import ORPHANED_AFTER
 from workers.host.holders import HolderScan
-from workers.host.lookout import Lookout
+from workers.host.lookout import Lookout, Sight
 from workers.host.names import Names, SystemUsers
 from workers.host.processes import Processes
 from workers.host.readings import Readings
@@ -101,20 +102,20 @@ def test_the_agents_own_handle_on_the_device_is_no_garbage_and_protected(
 
 
 class OneCard:
-    """A vendor whose driver lists what a test says."""
+    """A vendor whose device reads as a test says."""
 
     name = "one"
     lists_processes = True
     trusts_uids = False
 
-    def __init__(self, *pids: int) -> None:
-        self._pids = pids
+    def __init__(self, reading: Sample) -> None:
+        self._reading = reading
 
     def devices(self) -> tuple[DeviceInfo, ...]:
         return ()
 
     def sample(self, uuid: str) -> Sample:
-        return sample(*self._pids)
+        return self._reading
 
     def problems(self) -> list[HealthProblem]:
         return []
@@ -123,23 +124,47 @@ class OneCard:
         pass
 
 
+class Watch:
+    """A lookout over one device, whose clock a test moves."""
+
+    def __init__(self, card: OneCard, scan: HolderScan, processes: Processes, folder: Path) -> None:
+        self.hands = Hands()
+        clock = self.hands.clock()
+        self.lookout = Lookout(
+            vendor=card,
+            readings=Readings(card, clock),
+            processes=processes,
+            names=Names(SystemUsers()),
+            clock=clock,
+            scan=scan,
+        )
+        self._gate = RecordGate(folder / "gate.json", [GPU])
+
+    def look(self, node: str) -> Sight:
+        device = DeviceInfo(uuid=GPU, vendor="one", index=0, model="Card", node_paths=(node,))
+        return self.lookout.look([device], self._gate, full=True)
+
+
 def test_a_list_that_is_not_believed_is_shown_to_nobody(
     scan: HolderScan, processes: Processes, node: str, tmp_path: Path
 ) -> None:
-    card = OneCard(0, 2**32 - 1)
-    clock = Hands().clock()
-    lookout = Lookout(
-        vendor=card,
-        readings=Readings(card, clock),
-        processes=processes,
-        names=Names(SystemUsers()),
-        clock=clock,
-        scan=scan,
-    )
-    device = DeviceInfo(uuid=GPU, vendor="one", index=0, model="Card", node_paths=(node,))
+    watch = Watch(OneCard(sample(0, 2**32 - 1)), scan, processes, tmp_path)
 
-    sight = lookout.look([device], RecordGate(tmp_path / "gate.json", [GPU]), full=True)
+    sight = watch.look(node)
 
     assert sight.observed[GPU].holders is None
     assert sight.samples[GPU].processes is None
-    assert [one.code for one in lookout.problems] == ["process_list"]
+    assert [one.code for one in watch.lookout.problems] == ["process_list"]
+
+
+def test_a_device_that_works_for_nobody_is_said_to_with_its_reading(
+    scan: HolderScan, processes: Processes, node: str, tmp_path: Path
+) -> None:
+    card = OneCard(sample(used_bytes=32 * GIB, busy_percent=100))
+    watch = Watch(card, scan, processes, tmp_path)
+
+    assert not watch.look(node).samples[GPU].haunted
+    watch.hands.pass_time(ORPHANED_AFTER.total_seconds())
+
+    assert watch.look(node).samples[GPU].haunted
+    assert [one.code for one in watch.lookout.problems] == ["ghost_use"]

@@ -56,6 +56,9 @@ class Ghosts:
     def problems(self) -> list[HealthProblem]:
         return list(self._problems)
 
+    def haunts(self, device: str) -> bool:
+        return any(problem.device == device for problem in self._problems)
+
     def _lasts(self, what: tuple[str, str], there: bool, now: datetime) -> bool:
         if not there:
             return False

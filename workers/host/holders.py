@@ -95,6 +95,10 @@ class HolderScan:
         """The devices whose process list named mostly nobody."""
         return self._unreadable
 
+    def is_haunted(self, device: str) -> bool:
+        """Whether the device computes or keeps memory for nobody who could be found."""
+        return self._ghosts.haunts(device)
+
     @property
     def problems(self) -> list[HealthProblem]:
         lists = [_unreadable(device) for device in self._unreadable]

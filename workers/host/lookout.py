@@ -102,6 +102,8 @@ class Lookout:
 
         A list that cannot be believed is shown as unreadable.
         """
+        if self._scan.is_haunted(sample.uuid):
+            sample = msgspec.structs.replace(sample, haunted=True)
         if not sample.processes:
             return sample
         if sample.uuid in self._scan.unreadable:
