@@ -1,3 +1,4 @@
+import ctypes
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -5,10 +6,13 @@ import pytest
 
 from tests.core.stage import ALICE, grant
 from tests.host import scanning
+from tests.host.clocks import Hands
 from tests.host.control_plane import ControlPlaneDouble
 from tests.host.fake_machine import FakeMachine
 from tests.host.kit import SimHost
 from tests.host.slot import Bench, make_node
+from tests.nvml import stand_in
+from tests.nvml.stage import Stage
 from workers.host.holders import HolderScan
 from workers.host.processes import Processes
 
@@ -58,3 +62,20 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     yield made
     made.processes.close()
     assert made.problems == []
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Loaded once: pynvml keeps the first library it meets."""
+    path = stand_in.compile_into(tmp_path_factory.mktemp("nvml"))
+    ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    return path
+
+
+@pytest.fixture
+def nvml(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """NVIDIA's vendor over the stand-in of its library, which says what the test writes."""
+    monkeypatch.setenv("NVML_STAND_IN", str(tmp_path / "nvml"))
+    stage = Stage(tmp_path, library=nvml_library, hands=Hands())
+    yield stage
+    stage.close()

@@ -24,12 +24,12 @@ GPU = "GPU-a"
 BOOT = "a boot"
 
 
-def make_node(path: Path, *, minor: int = 0, mode: int = 0o660) -> str:
+def make_node(path: Path, *, minor: int = 0, mode: int = 0o660, major: int = MAJOR) -> str:
     """As the driver makes it: root's, of the access group. Everybody may enter its folder."""
     for folder in path.parents:
         if str(folder).startswith("/tmp/"):
             folder.chmod(0o755)
-    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(MAJOR, minor))
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(major, minor))
     os.chown(path, 0, ACCESS_GROUP)
     os.chmod(path, mode)
     return str(path)

@@ -133,6 +133,7 @@ int initialise(const char *call) {
 }
 
 int shut_down(void) {
+    count_call("nvmlShutdown");
     pthread_mutex_lock(&lock);
     int code = initialised ? OK : UNINITIALIZED;
     if (initialised) initialised--;

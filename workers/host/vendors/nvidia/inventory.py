@@ -103,9 +103,9 @@ def _parts(library: Library, whole: Found) -> Iterator[Found]:
         try:
             handle = library.call("nvmlDeviceGetMigDeviceHandleByIndex", whole.handle, slot)
             yield _part(library, whole, slot=slot, handle=handle)
-        except NvmlError as error:
+        except (NvmlError, DeviceGoneError) as error:
             # A hole is not the end: parts keep their slots when others go.
-            if error.code != NOT_FOUND:
+            if not (isinstance(error, NvmlError) and error.code == NOT_FOUND):
                 logger.warning("part %d of device=%s: %s", slot, whole.info.uuid, error)
 
 

@@ -121,10 +121,13 @@ class Library:
         error = NvmlError(code, name)
         if reach(code) is not Fault.LIBRARY:
             return error
+        trouble = f"NVML cannot be used: {in_words(code)}"
         with self._lock:
-            self._open = False
-            self._back_off(f"NVML cannot be used: {in_words(code)}")
-        return VendorError(f"NVML cannot be used: {in_words(code)}")
+            # Of several threads that fail at once the first one counts.
+            if self._open:
+                self._open = False
+                self._back_off(trouble)
+        return VendorError(trouble)
 
     def _start(self) -> None:
         if self._open:

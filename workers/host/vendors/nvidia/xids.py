@@ -1,4 +1,7 @@
-"""Xids: errors of a GPU that its driver tells of by event. Counted, with the instant of the last."""
+"""Xids: errors of a GPU that its driver tells of by event.
+
+All are logged. Those that are no program's fault are counted, with the instant of the last.
+"""
 
 import logging
 import threading
@@ -32,7 +35,7 @@ SERIOUS: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class _Seen:
     """How often, and when last."""
 
     count: int
@@ -51,7 +54,7 @@ class XidWatch:
         self._thread: threading.Thread | None = None
         self._handles: Mapping[str, Any] = {}
         self._lock = threading.Lock()
-        self._seen: dict[tuple[str, int], Seen] = {}
+        self._seen: dict[tuple[str, int], _Seen] = {}
 
     def follow(self, handles: Mapping[str, Any]) -> None:
         """Watch these devices, by UUID. Called whenever they were listed."""
@@ -60,22 +63,19 @@ class XidWatch:
             self._thread = threading.Thread(target=self._run, name="xids", daemon=True)
             self._thread.start()
 
-    def seen(self) -> Mapping[tuple[str, int], Seen]:
-        """By UUID and Xid."""
-        with self._lock:
-            return dict(self._seen)
-
     def problems(self) -> list[HealthProblem]:
         now = self._clock.now()
+        with self._lock:
+            seen = sorted(self._seen.items())
         return [
             HealthProblem(
                 code="xid",
                 device=uuid,
-                text=f"The driver reported {SERIOUS[xid]} (Xid {xid}), {_times(one.count)}, "
+                text=f"The driver reported Xid {xid} ({SERIOUS[xid]}) {_times(one.count)}, "
                 f"last at {one.at:%Y-%m-%d %H:%M:%S} UTC.",
             )
-            for (uuid, xid), one in sorted(self.seen().items())
-            if xid in SERIOUS and now - one.at < SHOWN_FOR
+            for (uuid, xid), one in seen
+            if now - one.at < SHOWN_FOR
         ]
 
     def _run(self) -> None:
@@ -121,12 +121,12 @@ class XidWatch:
                 raise
             return
         uuid, xid = uuids.get(address(event.device)), int(event.eventData)
-        if uuid is None:
-            return
         logger.warning("Xid %d device=%s", xid, uuid)
+        if uuid is None or xid not in SERIOUS:
+            return
         with self._lock:
             before = self._seen.get((uuid, xid))
-            self._seen[uuid, xid] = Seen((before.count if before else 0) + 1, self._clock.now())
+            self._seen[uuid, xid] = _Seen((before.count if before else 0) + 1, self._clock.now())
 
 
 def _times(number: int) -> str:
