@@ -6,4 +6,4 @@ class WebappConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the checks of the settings."""
-        from webapp import checks  # noqa: F401 -- registered once the settings are there
+        from webapp import checks, deploy_checks  # noqa: F401 -- registered once the settings are there

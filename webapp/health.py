@@ -26,15 +26,18 @@ def livez(request: HttpRequest) -> HttpResponse:
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 if everything that Berth needs is fresh, else 503 with what is not.
 
-    Silent hosts are named, but they are no reason to take the control plane for broken.
+    Silent hosts and those that have never called are named, but they are no reason to take the control plane for broken.
     """
     now = clock.now()
     parts = {"web": "ok", **_database(now), "redis": _redis()}
     healthy = all(state == "ok" for state in parts.values())
-    silent = list(fleet.silent_hosts()) if parts["database"] == "ok" else []
+    answers = parts["database"] == "ok"
+    silent = list(fleet.silent_hosts()) if answers else []
+    unheard = fleet.unheard_hosts() if answers else []
     words = {(True, False): "ok", (True, True): "degraded"}
     status = words.get((healthy, bool(silent)), "down")
-    body: dict[str, Any] = {"status": status, **parts, "silent_hosts": silent}
+    hosts = {"silent_hosts": silent, "never_heard_of_hosts": unheard}
+    body: dict[str, Any] = {"status": status, **parts, **hosts}
     return JsonResponse(body, status=200 if healthy else 503)
 
 

@@ -14,6 +14,7 @@ from reservations.api.fields import (
 )
 from reservations.api.pagination import PageQuery
 from reservations.models import Booking
+from reservations.services.holds import MAX_REASON
 from reservations.services.wishes import (
     MAX_DEVICES,
     MAX_PEOPLE,
@@ -97,6 +98,11 @@ class MoveBody(Strict):
 class ExtendBody(Strict):
     duration_s = duration_field(required=False, help_text="how much longer")
     end = InstantField(required=False, help_text="or the new end")
+
+
+class HoldBody(Strict):
+    reason = serializers.CharField(max_length=MAX_REASON, help_text="everybody reads it")
+    duration_s = duration_field(help_text="at most 7 days")
 
 
 class NoBody(Strict):

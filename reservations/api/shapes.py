@@ -95,6 +95,14 @@ class DeviceSerializer(CalendarDeviceSerializer):
     )
 
 
+class HoldSerializer(Shape):
+    """Nothing is opened or closed on the host, and nobody is stopped there."""
+
+    reason = serializers.CharField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+
+
 class HostSerializer(Shape):
     name = serializers.CharField()
     labels = serializers.DictField(child=serializers.CharField())
@@ -103,6 +111,7 @@ class HostSerializer(Shape):
     last_seen = serializers.DateTimeField(allow_null=True)
     silent_since = serializers.DateTimeField(allow_null=True)
     agent_version = serializers.CharField()
+    hold = HoldSerializer(allow_null=True)
     health = serializers.ListField(
         child=serializers.DictField(), help_text="what an operator should know; empty for others"
     )

@@ -15,6 +15,7 @@ from reservations.api.views_bookings import (
     ReleaseView,
 )
 from reservations.api.views_fleet import CalendarView, DevicesView, HostsView
+from reservations.api.views_hosts import HoldView, ResumeView
 from reservations.api.views_me import MeView
 from reservations.api.views_slots import SlotsView
 
@@ -46,6 +47,8 @@ def both(spelled: str, view: type[ApiView], name: str) -> list[URLPattern]:
 urlpatterns: list[URLPattern | URLResolver] = [
     *both("me", MeView, "api-me"),
     *both("hosts/", HostsView, "api-hosts"),
+    *both("hosts/<slug:name>/hold", HoldView, "api-hold"),
+    *both("hosts/<slug:name>/resume", ResumeView, "api-resume"),
     *both("devices/", DevicesView, "api-devices"),
     *both("calendar", CalendarView, "api-calendar"),
     *both("slots", SlotsView, "api-slots"),

@@ -17,7 +17,7 @@ from reservations.api.serializers import CalendarQuery, DevicesQuery
 from reservations.api.shapes import CalendarSerializer, DeviceListSerializer, HostListSerializer
 from reservations.core.errors import Invalid
 from reservations.core.period import InvalidPeriod, Period
-from reservations.selectors import calendar, fleet
+from reservations.selectors import calendar, fleet, holds
 
 
 class HostsView(ApiView):
@@ -31,7 +31,8 @@ class HostsView(ApiView):
         query = query_of(request, PageQuery)
         viewer = viewer_of(request)
         found, following = page(fleet.hosts(), order=BY_NAME, request=request, query=query)
-        rows = [fleet.host_row(host, viewer=viewer) for host in found]
+        held = holds.rows(now=clock.now())
+        rows = [fleet.host_row(one, viewer=viewer, hold=held.get(one.name)) for one in found]
         return answer({"results": rows, "next": following})
 
 

@@ -49,6 +49,12 @@ def silent_hosts() -> dict[str, datetime]:
     return dict(silent.values_list("host__name", "silent_since"))  # type: ignore[arg-type]
 
 
+def unheard_hosts() -> list[str]:
+    """Hosts that were added and have never called, by name."""
+    heard = HostStatus.objects.filter(last_seen__isnull=False).values("host")
+    return list(Host.objects.exclude(pk__in=heard).order_by("name").values_list("name", flat=True))
+
+
 def device_rows(
     found: Sequence[Device],
     *,
@@ -79,7 +85,8 @@ def described(device: Device) -> dict[str, Any]:
     }
 
 
-def host_row(host: Host, *, viewer: Viewer) -> dict[str, Any]:
+def host_row(host: Host, *, viewer: Viewer, hold: Mapping[str, str] | None) -> dict[str, Any]:
+    """REST row of one of ``hosts()``; ``hold`` as `holds.row` tells it, while there is one."""
     status = getattr(host, "status", None)
     return {
         "name": host.name,
@@ -89,6 +96,7 @@ def host_row(host: Host, *, viewer: Viewer) -> dict[str, Any]:
         "last_seen": _or_none(status and status.last_seen),
         "silent_since": _or_none(status and status.silent_since),
         "agent_version": status.agent_version if status else "",
+        "hold": hold,
         "health": status.health if status and viewer.is_operator else [],
     }
 

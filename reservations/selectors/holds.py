@@ -1,7 +1,6 @@
 """Which hosts are held now. A hold that is over is no hold, whether or not its row is still there."""
 
 from datetime import datetime
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -29,6 +28,6 @@ def row(held: HostHold) -> dict[str, str]:
     }
 
 
-def rows(*, now: datetime) -> dict[str, dict[str, Any]]:
+def rows(*, now: datetime) -> dict[str, dict[str, str]]:
     """By the host's name."""
     return {held.host.name: row(held) for held in in_force(now=now).order_by("host__name")}

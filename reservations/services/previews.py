@@ -64,7 +64,9 @@ class Preview:
 
     @property
     def people(self) -> int:
-        return len({line.unix_name or line.container for line in self.lines})
+        """How many have no right now; the others are stopped when their own booking ends."""
+        lines = [line for line in self.lines if line.why != "ended"]
+        return len({line.unix_name or line.container for line in lines})
 
     @property
     def age(self) -> timedelta | None:
@@ -162,7 +164,7 @@ def _lines(
     users = User.objects.in_bulk(list(known))
     called = {account.unix_name: users[pk].name for pk, account in known.items()}
     owners = _owners({stop.booking for stop in stops if stop.booking is not None})
-    return tuple(
+    lines = (
         Line(
             person=called.get(names.get(stop.party.uid, ""), ""),
             unix_name=names.get(stop.party.uid, f"uid {stop.party.uid}"),
@@ -177,6 +179,13 @@ def _lines(
         )
         for stop in stops
     )
+    return tuple(sorted(lines, key=_order))
+
+
+def _order(line: Line) -> tuple[bool, bool, float, int]:
+    """Who has no right before who has one, then the earliest, then by device."""
+    at = line.at.timestamp() if line.at else 0.0
+    return (line.why == "ended", line.at is None, at, line.device.index)
 
 
 def _owners(keys: Iterable[int]) -> dict[int, str]:

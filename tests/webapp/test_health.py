@@ -41,6 +41,7 @@ def test_everything_fresh_is_200(client, all_alive):
             "beat": "ok",
             "redis": "ok",
             "silent_hosts": [],
+            "never_heard_of_hosts": [],
         },
     )
 
@@ -72,3 +73,12 @@ def test_silent_hosts_are_named_and_are_no_reason_to_restart_anything(client, al
     HostStatus.objects.create(host=build.host("gpu7"), silent_since=clock.now())
     status, body = health(client)
     assert (status, body["status"], body["silent_hosts"]) == (200, "degraded", ["gpu7"])
+
+
+def test_hosts_that_have_never_called_are_named(client, all_alive):
+    build.host("gpu8")
+    HostStatus.objects.create(host=build.host("gpu9"))
+    HostStatus.objects.create(host=build.host("gpu1"), last_seen=clock.now())
+    status, body = health(client)
+    assert (status, body["status"]) == (200, "ok")
+    assert body["never_heard_of_hosts"] == ["gpu8", "gpu9"]

@@ -121,8 +121,7 @@ def test_it_says_how_a_host_is(admin, host):
     [
         (
             {"mode": "warn"},
-            "You ask for observe, its agent acts in warn: it has not fetched its plan yet, or a "
-            "file on the host allows no more.",
+            "You ask for observe, its agent acts in warn: it has not fetched its plan yet.",
         ),
         (
             {"clock_offset_s": 3.21},
@@ -246,7 +245,7 @@ def test_the_preview_names_person_device_processes_and_why(admin, host, quiet_re
     build.booking(device, owner=alice, start=start)
     used(device, (4711, 1001, "bokafor"), (4712, 1001, "bokafor"))
     text = text_of(admin.get("/manage/hosts/gpu1/enforce/"))
-    assert "1 person would be stopped some time" in text
+    assert "1 person is on its devices without a booking" in text
     assert "Bob Okafor bokafor A100 · 3 4711, 4712" in text
     assert "Alice Weber has booked it" in text
     assert "or for 72 h" in text

@@ -12,7 +12,7 @@ from webapp.live.base import SignedInConsumer
 
 
 @database_sync_to_async
-def _holds() -> dict[str, dict[str, Any]]:
+def _holds() -> dict[str, dict[str, str]]:
     return holds.rows(now=clock.now())
 
 

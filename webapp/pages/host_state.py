@@ -11,6 +11,8 @@ from reservations.core.wire import MAX_SKEW_S
 from reservations.models import Device, Host, HostHold, HostStatus
 from webapp import walltime
 
+# From the mildest to the strictest.
+_MODES = list(Host.Mode.values)
 Tone = Literal["free", "busy", "idle", "bad", "unknown"]
 
 
@@ -83,10 +85,15 @@ class HostState:
                 "Look at its worker: berth-host status."
             ) % {"time": walltime.duration_text(self.now - status.silent_since)}
         if self.acts_otherwise:
-            yield _(
-                "You ask for %(asked)s, its agent acts in %(mode)s: it has not fetched its plan yet, or a file "
-                "on the host allows no more."
-            ) % {"asked": self.host.mode, "mode": status.mode}
+            text = _(
+                "You ask for %(asked)s, its agent acts in %(mode)s: it has not fetched its plan yet."
+            )
+            if _MODES.index(status.mode) < _MODES.index(self.host.mode):
+                text = _(
+                    "You ask for %(asked)s, its agent acts in %(mode)s: it has not fetched its plan yet, or a "
+                    "file on the host allows no more."
+                )
+            yield text % {"asked": self.host.mode, "mode": status.mode}
         if status.clock_offset_s is not None and abs(status.clock_offset_s) > MAX_SKEW_S:
             yield _("Its clock is %(offset)s off. Berth goes by the server's; set up NTP.") % {
                 "offset": f"{status.clock_offset_s:+.1f} s"
