@@ -4,7 +4,6 @@ A step is only taken on what was seen in this look. The rung says how far it wen
 from there. What somebody's presence is, `judging.py` decides; whom a signal may reach, `stopping.py`.
 """
 
-from dataclasses import replace
 from datetime import datetime
 
 import msgspec
@@ -37,12 +36,11 @@ def gone(rung: Rung) -> list[Action]:
 
 
 def is_due_without_an_end(case: Case) -> bool:
-    """Whether the party is to be signalled for the first time, and no end of theirs says so."""
+    """Whether the party would be signalled for the first time, with no end of theirs that says so."""
     rung = _begun(case)
     if rung is None or rung.kind != "intruder" or rung.signalled_at is not None:
         return False
-    unheld = replace(case, hold_fire=False)
-    return may_signal(unheld, rung) and bool(topmost(unadopted(unheld, rung.kind)))
+    return may_signal(case, rung) and bool(topmost(unadopted(case, rung.kind)))
 
 
 def pids_to_stop(case: Case) -> tuple[int, ...]:

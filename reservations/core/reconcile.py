@@ -186,7 +186,10 @@ def _asked_for(world: World, device: Device, grant: HostGrant) -> tuple[Holder, 
     return tuple(
         holder
         for holder in device.state.holders or ()
-        if early.was_there(holder, grant) and holder.uses and not world.spares(holder)
+        if world.party_of(holder) == Party(grant.uid)
+        and early.was_there(holder, grant)
+        and holder.uses
+        and not world.spares(holder)
     )
 
 
@@ -198,15 +201,14 @@ def _move_people(
     due = [eviction.is_due_without_an_end(case) for case in cases]
     too_many = sum(due) > world.settings.kill_budget
     actions, ladder = _hold_fire(ladder, sum(due), too_many=too_many, now=world.now)
-    held = [
-        replace(case, hold_fire=too_many and is_due)
-        for case, is_due in zip(cases, due, strict=True)
-    ]
-    units = _units_to_stop(world, held)
+    if too_many:
+        held = zip(cases, due, strict=True)
+        cases = [replace(case, hold_fire=is_due) for case, is_due in held]
+    units = _units_to_stop(world, cases)
     read = {device.rights.device for device in devices if device.foreign is not None}
     rungs = [rung for rung in ladder.rungs if rung.device not in read]
-    for case in held:
-        rung, steps = eviction.step(replace(case, units=units))
+    for case in cases:
+        rung, steps = eviction.step(replace(case, units=units) if units else case)
         actions += steps
         if rung is not None:
             rungs.append(rung)
@@ -251,7 +253,7 @@ def _units_to_stop(world: World, cases: Iterable[Case]) -> frozenset[Keeper]:
         holder.keeper
         for device, state in world.observed.items()
         for holder in state.holders or ()
-        if (holder.uses or holder.protected) and (device, holder.pid) not in ending
+        if (device, holder.pid) not in ending and _is_worth_sparing(world, device, holder)
     }
     return frozenset(
         holder.keeper
@@ -261,12 +263,21 @@ def _units_to_stop(world: World, cases: Iterable[Case]) -> frozenset[Keeper]:
     )
 
 
+def _is_worth_sparing(world: World, device: str, holder: Holder) -> bool:
+    """Not so if it has the device open, does not use it, and has no right to begin."""
+    return holder.uses or holder.protected is not None or _has_grant(world, device, holder)
+
+
 def _may_serve_unseen(world: World, holder: Holder) -> bool:
     """Whether its people have a right to a device whose processes cannot be read now."""
-    unread = {device for device, state in world.observed.items() if state.holders is None}
+    unread = (device for device, state in world.observed.items() if state.holders is None)
+    return any(_has_grant(world, device, holder) for device in unread)
+
+
+def _has_grant(world: World, device: str, holder: Holder) -> bool:
     people = world.people_behind(holder)
     return any(
-        grant.device in unread and grant.uid in people and grant.start <= world.now < grant.end
+        grant.device == device and grant.uid in people and grant.start <= world.now < grant.end
         for grant in world.grants
     )
 

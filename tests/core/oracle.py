@@ -8,6 +8,8 @@ from reservations.core.enforcement import (
     EarlySignal,
     HostGrant,
     Kill,
+    Ladder,
+    PlanState,
     RestoreGate,
     SetGate,
     StopUnit,
@@ -44,9 +46,21 @@ class Oracle:
                 self._check_opening(action)
             elif isinstance(action, EarlySignal):
                 self._check_early(action)
+                told = {fact.id for fact in self.stage.facts}
+                assert told.isdisjoint(fact.id for fact in action.facts), "told of one end twice"
             elif isinstance(action, Terminate | Kill | StopUnit):
                 signalled = True
-                self._check_stop(action)
+                self._check_stop(action, decision.ladder)
+
+    def check_signals(self, decision: Decision) -> int:
+        """The same for signals alone; how many there are."""
+        stops = [one for one in decision.actions if isinstance(one, Terminate | Kill | StopUnit)]
+        for action in stops:
+            self._check_stop(action, decision.ladder)
+        for early in decision.actions:
+            if isinstance(early, EarlySignal):
+                self._check_early(early)
+        return len(stops)
 
     def running(self, device: str) -> list[HostGrant]:
         return [
@@ -76,14 +90,17 @@ class Oracle:
         booking = process.booking
         return {one.uid for one in self.stage.grants if booking and one.booking == booking}
 
-    def _check_stop(self, action: Stop) -> None:
+    def _check_stop(self, action: Stop, after: Ladder) -> None:
         gate = self.stage.gates[action.device]
         assert gate is not None
         closed = gate.sound and not gate.group_open and action.uid not in gate.uids
         assert closed, "signalled past an open gate"
-        assert action.device not in given_up(self.stage), "the gate is not ours"
+        assert action.device not in given_up(after), "the gate is not ours"
         assert action.device in self.stage.settings.managed
         assert self.stage.settings.mode == "enforce"
+        plan = self.stage.plan or PlanState(as_of=self.now)
+        assert plan.may_stop, "stopped without leave"
+        assert plan.complete_until is None or self.now < plan.complete_until
         named = [self.by_pid[pid] for pid in action.pids]
         assert named
         assert {process.device for process in named} == {action.device}
@@ -99,14 +116,18 @@ class Oracle:
         return not (self.stage.unreadable or device in self.stage.unreadable_devices)
 
     def _check_early(self, action: EarlySignal) -> None:
-        """Only for somebody who has the device and asked, and is told of each end once."""
-        named = [self.by_pid[pid] for pid in action.pids]
-        assert all(one.protected is None and one.uid == action.uid for one in named)
-        mine = [one for one in self.running(action.device) if one.uid == action.uid]
+        """Only for somebody who has the device and asked."""
+        for pid in action.pids:
+            assert not self.is_spared(self.by_pid[pid]), f"protected: {self.by_pid[pid]}"
+            assert action.uid in self._people(self.by_pid[pid])
+        assert action.uid in {one.uid for one in self.running(action.device)}
+        asked = [
+            one
+            for one in self.stage.grants
+            if one.early_signal and (one.device, one.uid) == (action.device, action.uid)
+        ]
         ten_minutes = timedelta(minutes=10)
-        assert any(one.early_signal and one.end - ten_minutes <= self.now for one in mine)
-        told = {fact.id for fact in self.stage.facts}
-        assert all(fact.id not in told for fact in action.facts)
+        assert any(one.end - ten_minutes <= self.now < one.end for one in asked)
 
     def _check_opening(self, action: SetGate) -> None:
         """Nobody new is let in beside somebody who should have left."""
@@ -119,15 +140,15 @@ class Oracle:
             assert others == [], "let in beside somebody else"
 
 
-def given_up(stage: Stage) -> set[str]:
-    return {mark.device for mark in stage.ladder.gates if mark.given_up_at is not None}
+def given_up(ladder: Ladder) -> set[str]:
+    return {mark.device for mark in ladder.gates if mark.given_up_at is not None}
 
 
 def check_gates(stage: Stage, now: datetime) -> None:
     """Whoever may open a device has the right to it, and they are people of one booking."""
     for device in stage.settings.managed:
         gate = stage.gates[device]
-        if gate is None or device in given_up(stage) or stage.settings.mode != "enforce":
+        if gate is None or device in given_up(stage.ladder) or stage.settings.mode != "enforce":
             continue
         here = Oracle(stage, now).running(device)
         always = frozenset(stage.settings.always_open_uids)

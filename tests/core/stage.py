@@ -146,14 +146,18 @@ class Stage:
         )
 
     def once(self, now: datetime) -> Decision:
-        """One look and its actions. The ladder goes through its form on disk."""
+        """One look and its actions."""
         decision = self.decide(now)
+        self.take(decision, now)
+        return decision
+
+    def take(self, decision: Decision, now: datetime) -> None:
+        """Carry it out. The ladder goes through its form on disk."""
         for action in decision.actions:
             self.actions.append((now, action))
             self.act(action, now)
             self.facts += action.facts
         self.ladder = msgspec.json.decode(msgspec.json.encode(decision.ladder), type=Ladder)
-        return decision
 
     def tick(self, now: datetime) -> list[Fact]:
         """Look and act until there is nothing more to do at this instant; what was told."""

@@ -188,3 +188,23 @@ def test_what_was_told_is_forgotten_after_the_end():
     assert len(stage.ladder.told) == 2
     stage.tick(at(hours=1))
     assert stage.ladder.told == frozenset()
+
+
+def test_a_container_of_nobody_that_runs_under_its_uid_does_not_get_it():
+    """A program that does not handle the signal is ended by it."""
+    stage = staged(asking())
+    job = stage.run(ALICE, at(60))
+    stage.run(ALICE, at(60), container="3f" * 32)
+
+    stage.tick(DUE)
+
+    assert [pids for _, _, pids in sent(stage)] == [(job.pid,)]
+
+
+def test_a_container_of_the_booking_gets_it_whatever_its_uid():
+    stage = staged(asking())
+    box = stage.run(0, at(60), container="3f" * 32, booking=ALICE)
+
+    stage.tick(DUE)
+
+    assert [pids for _, _, pids in sent(stage)] == [(box.pid,)]

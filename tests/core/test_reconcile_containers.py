@@ -113,6 +113,20 @@ def test_what_a_unit_has_started_since_is_stopped_by_another_stop() -> None:
     assert stage.processes == []
 
 
+def test_a_unit_that_has_only_opened_its_persons_other_device_is_not_stopped_either() -> None:
+    """It may be about to use it."""
+    settings = msgspec.structs.replace(SETTINGS, managed=(GPU, "GPU-b"))
+    stage = Stage(settings=settings, grants=[ENDED, grant(ALICE, device="GPU-b", booking=6)])
+    stage.run(ALICE, at(minutes=-30), keeper=DOCKER, obeys=False)
+    stage.run(ALICE, at(minutes=-30), keeper=DOCKER, device="GPU-b", uses=False)
+
+    stage.tick(at(0))
+    stage.tick(at(0))
+
+    assert stage.done(StopUnit) == []
+    assert len(stage.done(Terminate)) == 1
+
+
 @pytest.mark.parametrize("readable", [True, False])
 def test_a_unit_that_serves_a_device_its_person_has_is_not_stopped_for_another(
     readable: bool,
