@@ -87,31 +87,42 @@ def test_a_device_is_stale_before_three_readings_of_it_are_missed():
     assert readings.DEADLINE_S < 3 * 1.0
 
 
-def test_the_library_is_let_go_of_only_once_nobody_is_inside(nvml):
-    """The stand-in ends the process if it is shut down under a call, as the real one does."""
-    nvml.say(gpu(A), "delay nvmlDeviceGetMemoryInfo_v2 300")
+@pytest.fixture
+def inside(nvml):
+    """Somebody is inside a call. The stand-in ends the process if it is shut down now, as NVML does."""
+    nvml.say(gpu(A), "delay nvmlDeviceGetMemoryInfo_v2 500")
     nvml.count_calls()
     reader = threading.Thread(target=nvml.vendor.sample, args=(A,))
     reader.start()
     until(lambda: "nvmlDeviceGetMemoryInfo_v2" in nvml.calls)
-
-    nvml.vendor.close()
-    assert "nvmlShutdown" not in nvml.calls
+    yield reader
     reader.join()
 
-    until(lambda: "nvmlShutdown" in nvml.calls)
+
+def test_closing_waits_for_whoever_is_inside_and_the_driver_is_let_go_of_then(nvml, inside):
+    nvml.vendor.close()
+
+    assert nvml.calls[-1] == "nvmlShutdown"
     nvml.say(gpu(A))
     assert nvml.vendor.sample(A).health == "ok"
 
 
-def test_yielding_lets_go_of_the_driver_though_events_were_waited_for(nvml):
+def test_closing_does_not_wait_for_ever_and_the_last_one_inside_lets_go(nvml, inside, monkeypatch):
+    monkeypatch.setattr("workers.host.vendors.nvidia.library.CLOSE_WAIT_S", 0.0)
+
+    nvml.vendor.close()
+
+    assert "nvmlShutdown" not in nvml.calls
+    until(lambda: "nvmlShutdown" in nvml.calls)
+
+
+def test_closing_ends_the_wait_for_events(nvml):
     nvml.vendor.devices()
-    nvml.vendor.sample(A)
     nvml.count_calls()
 
     nvml.vendor.close()
 
-    until(lambda: "nvmlShutdown" in nvml.calls)
+    assert nvml.calls[-1] == "nvmlShutdown"
 
 
 def test_a_process_ends_well_while_readers_are_inside(nvml):

@@ -22,6 +22,8 @@ pynvml: Any = _untyped
 logger = logging.getLogger(__name__)
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
+# How long `close` waits for those who are inside a call.
+CLOSE_WAIT_S = 2.0
 SUCCESS, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 0, 2, 3, 6
 INSUFFICIENT_SIZE, TIMEOUT, FUNCTION_NOT_FOUND, UNKNOWN = 7, 10, 13, 999
 XID_EVENTS = pynvml.nvmlEventTypeXidCriticalError
@@ -47,7 +49,7 @@ class Library:
     """NVML as a whole. It starts with the first session, after any fork; for many threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._open = False
         # How often NVML was started and not shut down since: it counts, and goes at the last one.
         self._starts = 0
@@ -79,12 +81,18 @@ class Library:
                 self._sessions -= 1
                 if not self._open:
                     self._shut_down()
+                    self._lock.notify_all()
 
     def close(self) -> None:
-        """Lets go of the driver, as soon as nobody is inside a call; the next session starts it again."""
+        """Lets go of the driver, which the next session starts again.
+
+        Waits a moment for those who are inside a call. The last of them lets go, however late.
+        """
         with self._lock:
             self._open = False
             self._shut_down()
+            if not self._lock.wait_for(lambda: not self._starts or self._open, CLOSE_WAIT_S):
+                logger.warning("NVML is still open: a call has not come back")
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Whatever pynvml's function of that name answers.
