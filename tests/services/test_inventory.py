@@ -7,6 +7,8 @@ from reservations.models import AuditEntry, Device, Notice
 from reservations.services import hosts
 from reservations.services.actors import BERTH
 from reservations.services.inventory import store_inventory
+from reservations.services.plans import plan_for
+from reservations.services.rebinding import rebind_lost_devices
 from tests import build
 from tests.build import NOON
 from tests.hosts import HOUR, MINUTE, info, inventory, registered
@@ -158,3 +160,23 @@ def test_the_mode_is_changed_with_an_audit_entry_and_never_to_nonsense(host):
     assert (entry.before["mode"], entry.after["mode"]) == ("enforce", "warn")
     with pytest.raises(Invalid):
         hosts.set_mode(host, mode="shout", settings={}, actor=BERTH, now=NOON)
+
+
+def test_a_part_that_vanishes_flags_its_booking_and_gives_nobody_the_whole_gpu(host):
+    """Not even one of the same model that is whole again."""
+    operator, owner = build.operator(), build.user()
+    build.account(owner)
+    whole, part = info("GPU-a"), info("MIG-1", kind="mig", parent="GPU-a")
+    store_inventory(host, inventory(whole, part), now=NOON)
+    hosts.enable_devices(host, None, actor=BERTH, now=NOON)
+    booking = build.booking(found("MIG-1"), owner=owner, start=NOON + HOUR)
+
+    store_inventory(host, inventory(whole), now=NOON)
+    rebind_lost_devices(now=NOON + 11 * MINUTE)
+
+    assert (found("MIG-1").state, found().bookable) == ("lost", False)
+    assert AuditEntry.objects.filter(booking=booking, verb="flagged").exists()
+    told = Notice.objects.filter(kind="flagged").values_list("user", flat=True)
+    assert set(told) == {owner.pk, operator.pk}
+    granted = {grant.device for grant in plan_for(host, now=NOON + HOUR).grants}
+    assert granted == {"MIG-1"}
