@@ -12,7 +12,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from reservations import clock, registry
-from reservations.core.errors import DomainError
+from reservations.core.errors import DomainError, NotPossibleNow
 from reservations.models import (
     Account,
     Allocation,
@@ -138,6 +138,11 @@ class HostAdmin(ByService):
             obj.pk = made.pk
             messages.warning(request, f"Token of {obj.name}, not shown again: {token}")
         else:
+            before = Host.objects.get(pk=obj.pk).mode
+            if obj.mode == Host.Mode.ENFORCE and before != obj.mode:
+                raise NotPossibleNow(
+                    f"Switch {obj.name} to enforce on the page Manage: it shows first whom it would stop."
+                )
             hosts.set_mode(obj, mode=obj.mode, settings=obj.settings, actor=actor, now=now)
         hosts.set_labels(obj, obj.labels, actor=actor, now=now)
 

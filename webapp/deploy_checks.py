@@ -240,7 +240,8 @@ def _redis(**options: Any) -> "redis.Redis":
 def _users(server: "redis.Redis") -> Sequence[str] | None:
     """The names that Redis knows; None if ours may not ask."""
     try:
-        return [str(name) for name in server.acl_users()]
+        names: Any = server.acl_users()
+        return list(map(str, names))
     except redis.ResponseError:
         return None
 

@@ -132,9 +132,11 @@ def _note_opening(booking: Booking) -> None:
         else:
             since = waiting[who][0] if who in waiting else at
             waiting[who] = (since, body.get("text", ""))
-    since, why = min(waiting.values(), default=(None, ""))
-    booking.held_back_since, booking.held_back_why = since, why
-    Booking.objects.filter(pk=booking.pk).update(held_back_since=since, held_back_why=why)
+    first = min(waiting.values(), default=None)
+    booking.held_back_since, booking.held_back_why = first or (None, "")
+    Booking.objects.filter(pk=booking.pk).update(
+        held_back_since=booking.held_back_since, held_back_why=booking.held_back_why
+    )
 
 
 def _note_state(device: Device, kind: wire.ReportKind, *, now: datetime) -> None:

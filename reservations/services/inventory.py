@@ -148,8 +148,7 @@ def mark_fine(host: str, uuid: str, *, actor: Actor, now: datetime) -> Device:
             raise NotFound("There is no such device.")
         if rows[0].state == Device.State.NEEDS_ATTENTION:
             _set_state(rows[0], Device.State.OK, now=now)
-            about = {"host": rows[0].host, "device": rows[0]}
-            audit.record("device_fine", actor=actor, now=now, **about)
+            audit.record("device_fine", actor=actor, now=now, host=rows[0].host, device=rows[0])
     return rows[0]
 
 

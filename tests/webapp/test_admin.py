@@ -193,3 +193,17 @@ def test_who_becomes_an_operator_is_in_the_trail(operator):
         ("operator_changed", None, {"user": "alice", "is_operator": True}),
         ("operator_changed", None, {"user": "alice", "is_operator": False}),
     ]
+
+
+def test_the_way_to_enforce_is_the_page_that_shows_whom_it_would_stop(operator):
+    host = build.host("gpu1", mode="observe")
+    form = {"name": "gpu1", "settings": "{}", "labels": "{}"}
+    response = operator.post(
+        address(Host, "change", host.pk), {**form, "mode": "enforce"}, follow=True
+    )
+    assert "Switch gpu1 to enforce on the page Manage" in response.content.decode()
+    host.refresh_from_db()
+    assert host.mode == "observe"
+    operator.post(address(Host, "change", host.pk), {**form, "mode": "warn"})
+    host.refresh_from_db()
+    assert host.mode == "warn"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.contrib import messages
@@ -26,15 +25,14 @@ from webapp.pages.manage_forms import HoldForm, SettingsForm
 from webapp.pages.page import actor_of, current_zone, person_of, refusal, show
 
 P = ParamSpec("P")
-View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
-def for_operators(view: View[P]) -> View[P]:
+def for_operators(
+    view: Callable[Concatenate[HttpRequest, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
     """Everybody else is told so; what is not there is told as on every other page."""
 
-    @login_required
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not person_of(request).is_operator:
             return refusal(request, errors.Forbidden(_("This page is for operators.")))
         try:
@@ -42,7 +40,7 @@ def for_operators(view: View[P]) -> View[P]:
         except (errors.Forbidden, errors.NotFound) as error:
             return refusal(request, error)
 
-    return guarded
+    return login_required(guarded)
 
 
 @require_safe

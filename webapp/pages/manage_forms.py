@@ -19,8 +19,10 @@ _DAY_S: Final = 86_400
 _YEAR_H: Final = 8_784
 
 
-class _Numbers(forms.CharField):
+class _Numbers(forms.Field):
     """User ids, separated by commas or blanks."""
+
+    widget = forms.TextInput
 
     def to_python(self, value: Any) -> list[int] | None:
         words = re.split(r"[\s,;]+", (value or "").strip())

@@ -14,7 +14,7 @@ class Command(Check):
         super().add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="one object for each fault")
 
-    def handle(self, *app_labels: str, **options: Any) -> None:
+    def handle(self, *app_labels: Any, **options: Any) -> None:
         if not options["json"]:
             super().handle(*app_labels, **options)
             return
