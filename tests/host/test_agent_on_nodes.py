@@ -15,7 +15,7 @@ import pytest
 
 from reservations.core.wire import HostSettings
 from tests.host import nodes
-from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
+from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant, real_now
 from tests.host.dead_mount import CannotMount, dead_mount
 from tests.host.kit import ROOT
 from tests.host.people import as_person, child, wait_for_ever
@@ -109,6 +109,20 @@ def test_a_node_is_closed_before_the_slot_open_in_it_and_cleared_after_it(folder
     assert plane.find("signalled").latency_s < 1.5
 
 
+def test_a_job_that_ignores_sigterm_is_dead_half_a_second_after_its_grace(folder, plane, agent):
+    plane.settings = msgspec.structs.replace(plane.settings, grace_s=2)
+    mine = grant(nodes.UUID, "alice", end_s=5)
+    plane.grants = (mine,)
+    agent.start()
+    until(lambda: opens(folder, ALICE) == 0)
+    with child(ALICE, _holds(folder, ignores_sigterm=True)) as train:
+        (folder / nodes.LISTED).write_text(json.dumps([train.pid]))
+
+        assert train.reap() == signal.SIGKILL
+        late_s = (real_now() - mine.end).total_seconds()
+    assert 2 <= late_s <= 2.5
+
+
 def test_a_device_that_drives_a_display_is_left_open_until_it_is_forced(folder, plane, agent):
     (folder / nodes.DISPLAY).touch()
     plane.grants = (grant(nodes.UUID, "alice"),)
@@ -119,6 +133,20 @@ def test_a_device_that_drives_a_display_is_left_open_until_it_is_forced(folder, 
 
     plane.settings = msgspec.structs.replace(plane.settings, forced_displays=(nodes.UUID,))
     agent.nudge()
+    until(lambda: opens(folder, BOB, groups=(ACCESS_GROUP,)) == errno.EACCES)
+
+
+def test_the_node_of_a_device_that_is_divided_is_given_back_for_its_parts_need_it(
+    folder, plane, agent, monkeypatch
+):
+    monkeypatch.setattr("workers.host.links.DEVICES_EVERY_S", 0.1)
+    agent.start()
+    until(lambda: opens(folder, BOB, groups=(ACCESS_GROUP,)) == errno.EACCES)
+
+    (folder / nodes.DIVIDED).touch()
+    until(lambda: opens(folder, BOB, groups=(ACCESS_GROUP,)) == 0)
+
+    (folder / nodes.DIVIDED).unlink()
     until(lambda: opens(folder, BOB, groups=(ACCESS_GROUP,)) == errno.EACCES)
 
 
@@ -140,8 +168,10 @@ def test_a_list_of_garbage_stops_nobody_and_is_told_with_the_heartbeat(folder, p
         assert not other.ended()
 
 
-def _holds(folder):
+def _holds(folder, *, ignores_sigterm=False):
     def body(ready):
+        if ignores_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.open(folder / nodes.NODE, os.O_RDWR)
         ready()
         wait_for_ever()
