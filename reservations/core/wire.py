@@ -152,6 +152,8 @@ class DeviceInfo(Shape, frozen=True, kw_only=True):
     parent: Id | None = None
     # Whether it drives a display now; None where the vendor cannot say.
     display: bool | None = None
+    # Whether its parts are used in its place. Whoever uses one opens its node too, so that stays open.
+    divided: bool = False
 
 
 class Inventory(Shape, frozen=True, kw_only=True):

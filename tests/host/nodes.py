@@ -9,8 +9,8 @@ from workers.host.config import Config
 
 LISTED = "listed.json"
 NODE = "node"
-# A file of this name says that the device drives a display.
-DISPLAY = "display"
+# Files of these names say that the device drives a display, and that it has been divided.
+DISPLAY, DIVIDED = "display", "divided"
 UUID = "GPU-node"
 
 
@@ -26,10 +26,11 @@ class NodeVendor:
     def devices(self) -> tuple[DeviceInfo, ...]:
         paths = (str(self._folder / NODE),)
         display = (self._folder / DISPLAY).exists()
+        divided = (self._folder / DIVIDED).exists()
         return (
             DeviceInfo(
                 uuid=UUID, vendor=self.name, index=0, model="A node",
-                node_paths=paths, display=display,
+                node_paths=paths, display=display, divided=divided,
             ),
         )  # fmt: skip
 

@@ -73,8 +73,7 @@ def test_a_part_is_gated_by_both_its_instances_and_a_divided_gpu_not_at_all(divi
     assert devices[FIRST].node_paths == nodes(divided, 30, 31)
     assert devices[SECOND].node_paths == nodes(divided, 39, 40)
     assert devices[FIRST].minor is None
-    assert (devices[A].minor, devices[A].node_paths) == (3, ())
-    assert devices[B].node_paths == ("/dev/nvidia1",)
+    assert (devices[A].divided, devices[B].divided) == (True, False)
 
 
 def test_two_parts_in_one_gpu_instance_are_told_apart_by_their_own_nodes_alone(divided):
@@ -131,14 +130,14 @@ def test_a_part_that_vanishes_is_lost_and_its_gpu_takes_nobody_in(divided, tmp_p
     assert divided.vendor.sample(SECOND).health == "ok"
     devices = {one.uuid: one for one in fleet.devices}
     assert devices[FIRST].parent == A
-    assert devices[A].node_paths == ()
+    assert devices[A].divided
 
 
 def test_a_gpu_that_is_whole_again_is_gated_by_its_own_node(divided):
     divided.vendor.devices()
     divided.say(gpu(A, minor=3, mig=0), "proc 9 9", gpu(B, minor=1))
 
-    assert found(divided)[A].node_paths == ("/dev/nvidia3",)
+    assert not found(divided)[A].divided
     assert [one.pid for one in divided.vendor.sample(A).processes] == [9]
 
 

@@ -288,7 +288,8 @@ class Agent:
     def _in_force(self) -> InForce:
         in_force = obeyed(self.keeper.in_force(), self._hand.said, now=self.clock.now())
         self._displays = displays.left_alone(in_force.settings, self._fence.devices)
-        settings = displays.without(in_force.settings, self._displays)
+        apart = (*self._displays, *self._fence.divided)
+        settings = displays.without(in_force.settings, apart)
         in_force = msgspec.structs.replace(in_force, settings=settings)
         if self._sees_the_host and self._stops:
             return in_force

@@ -16,9 +16,9 @@ def left_alone(settings: HostSettings, devices: Iterable[DeviceInfo]) -> tuple[D
     return tuple(one for one in devices if one.display and one.uuid in managed - forced)
 
 
-def without(settings: HostSettings, displays: Iterable[DeviceInfo]) -> HostSettings:
+def without(settings: HostSettings, devices: Iterable[DeviceInfo]) -> HostSettings:
     """The same settings, managing none of these."""
-    spared = {one.uuid for one in displays}
+    spared = {one.uuid for one in devices}
     if not spared:
         return settings
     managed = tuple(uuid for uuid in settings.managed if uuid not in spared)

@@ -34,6 +34,11 @@ class Fence:
             self.gate = open_gate(self._config, self.devices)
         self._nodes.follow(self.gate)
 
+    @property
+    def divided(self) -> tuple[DeviceInfo, ...]:
+        """Those whose parts are gated in their place."""
+        return tuple(one for one in self.devices if one.divided)
+
     def problems(self) -> list[HealthProblem]:
         trouble = self.gate.problem
         return [HealthProblem(code="gate", text=trouble[:500])] if trouble else []

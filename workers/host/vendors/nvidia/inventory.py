@@ -37,7 +37,6 @@ class Found:
 
     info: DeviceInfo
     handle: Any
-    divided: bool = False
     instance: Instance | None = None
 
 
@@ -79,7 +78,6 @@ def _whole(library: Library, index: int) -> Found:
     minor = count(device.ask("nvmlDeviceGetMinorNumber"), limit=_MAX_MINOR)
     display = device.ask("nvmlDeviceGetDisplayActive")
     mig = device.ask("nvmlDeviceGetMigMode")
-    divided = bool(mig and mig[0] == MIG_ENABLED)
     info = DeviceInfo(
         uuid=uuid,
         vendor=VENDOR,
@@ -88,16 +86,16 @@ def _whole(library: Library, index: int) -> Found:
         memory_bytes=figures.memory(device).total,
         minor=minor,
         bus_id=_text(bus.busId) if bus else "",
-        # Whoever uses a part opens the whole GPU too, so a divided one has no gate of its own.
-        node_paths=(f"/dev/nvidia{minor}",) if minor is not None and not divided else (),
+        node_paths=(f"/dev/nvidia{minor}",) if minor is not None else (),
         display=bool(display) if display is not None else None,
+        divided=bool(mig and mig[0] == MIG_ENABLED),
     )
     device.settle()
-    return Found(info=info, handle=handle, divided=divided)
+    return Found(info=info, handle=handle)
 
 
 def _parts(library: Library, whole: Found) -> Iterator[Found]:
-    if not whole.divided:
+    if not whole.info.divided:
         return
     for slot in range(Device(library, whole.handle).ask("nvmlDeviceGetMaxMigDeviceCount") or 0):
         try:
@@ -126,8 +124,8 @@ def _part(library: Library, whole: Found, *, slot: int, handle: Any) -> Found:
         memory_bytes=figures.memory(device).total,
         bus_id=whole.info.bus_id,
         parent=whole.info.uuid,
-        # Parts compute only; the display is the whole device's.
-        display=whole.info.display,
+        # Parts only compute.
+        display=False,
     )
     instance = Instance(gpu=whole.info.minor or 0, gi=gi, ci=ci) if known else None
     return Found(info=info, handle=handle, instance=instance)

@@ -74,7 +74,7 @@ class NvidiaVendor:
         with self._lock:
             self._generation = self._library.generation
             known = [
-                _Known(one.info.uuid, one.handle, one.divided, one.info.kind == "mig")
+                _Known(one.info.uuid, one.handle, one.info.divided, one.info.kind == "mig")
                 for one in listing.devices
             ]
             self._known = {one.uuid: one for one in known}
