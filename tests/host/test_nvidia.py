@@ -6,12 +6,18 @@ import sys
 
 import pytest
 
+from reservations.core.wire import DeviceInfo
 from tests.host.kit import ROOT
 from tests.nvml import stand_in
 from tests.nvml.stage import A, B
 from tests.nvml.stand_in import gpu
 from workers.host.activity import Activity
 from workers.host.fleet import Fleet
+from workers.host.gates.record import RecordGate
+from workers.host.holders import HolderScan
+from workers.host.lookout import Lookout
+from workers.host.names import Names, SystemUsers
+from workers.host.readings import Readings
 from workers.host.vendors.base import VendorError
 
 pytestmark = pytest.mark.compiler
@@ -226,6 +232,23 @@ class TestFailures:
         (problem,) = nvml.vendor.problems()
         assert problem.device == A
         assert words in problem.text
+
+    def test_are_told_with_what_a_look_saw(self, nvml, processes, tmp_path):
+        nvml.say(gpu(A), "error * 16")
+        lookout = Lookout(
+            vendor=nvml.vendor,
+            readings=Readings(nvml.vendor, nvml.clock),
+            processes=processes,
+            names=Names(SystemUsers()),
+            clock=nvml.clock,
+            scan=HolderScan(processes, only_uids=frozenset()),
+        )
+        device = DeviceInfo(uuid=A, vendor="nvidia", index=0, model="A100")
+
+        sight = lookout.look([device], RecordGate(tmp_path / "gate", [A]), full=False)
+
+        assert sight.observed[A].holders is None
+        assert [one.code for one in lookout.problems] == ["device_fault"]
 
     def test_are_over_when_the_device_answers_again(self, nvml):
         nvml.vendor.devices()

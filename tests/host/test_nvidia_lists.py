@@ -1,11 +1,18 @@
 """Who is on a device, by lists whose entries have changed without a new version."""
 
+import subprocess
+
 import pytest
 
-from reservations.core.wire import ProcessUse
+from reservations.core.wire import DeviceInfo, ProcessUse
 from tests.nvml import stand_in
 from tests.nvml.stage import A, B
 from tests.nvml.stand_in import gpu
+from workers.host.gates.record import RecordGate
+from workers.host.ghosts import ORPHANED_AFTER
+from workers.host.lookout import Lookout
+from workers.host.names import Names, SystemUsers
+from workers.host.readings import Readings
 
 pytestmark = pytest.mark.compiler
 MIB = 2**20
@@ -151,3 +158,31 @@ def test_a_device_that_keeps_no_list_is_unreadable_but_may_do_without_drawing_an
     assert pids(nvml.vendor.sample(A)) == [9]
     nvml.say(gpu(A), "proc 9 9", *unsupported("Compute"))
     assert nvml.vendor.sample(A).processes is None
+
+
+@pytest.mark.root
+def test_a_process_that_is_gone_keeps_its_row_and_its_memory_and_accuses_nobody(
+    nvml, scan, processes, node
+):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    nvml.say(gpu(A, used=32_000 * MIB), *procs({ended.pid: 32_000 * MIB}))
+    lookout = Lookout(
+        vendor=nvml.vendor,
+        readings=Readings(nvml.vendor, nvml.clock),
+        processes=processes,
+        names=Names(SystemUsers()),
+        clock=nvml.clock,
+        scan=scan,
+    )
+    device = DeviceInfo(uuid=A, vendor="nvidia", index=0, model="A100", node_paths=(node,))
+
+    lookout.look([device], RecordGate(nvml.state.with_name("gate"), [A]), full=True)
+    nvml.hands.pass_time(ORPHANED_AFTER.total_seconds())
+    sight = lookout.look([device], RecordGate(nvml.state.with_name("gate"), [A]), full=True)
+
+    (row,) = sight.samples[A].processes
+    assert (row.pid, row.uid, row.unix_name) == (ended.pid, None, None)
+    assert row.memory_bytes == sight.samples[A].memory_used_bytes == 32_000 * MIB
+    assert sight.observed[A].holders == ()
+    assert [one.code for one in lookout.problems] == ["ghost_use"]
