@@ -120,11 +120,17 @@ class Restarter:
         # Handed on to each job past the closed gate, as a runtime's descriptors may be.
         os.open(node, os.O_RDWR)
         while not self._stopped.exists():
+            begun, writing = os.pipe()
             pid = os.fork()
             if pid == 0:
                 become(ALICE)
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.write(writing, b".")
                 wait_for_ever()
+            # Not known to anybody before it is Alice's.
+            os.read(begun, 1)
+            os.close(begun)
+            os.close(writing)
             self._write_down(pid)
             ready()
             ready = _nothing
