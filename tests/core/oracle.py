@@ -129,12 +129,19 @@ class Oracle:
         ten_minutes = timedelta(minutes=10)
         assert any(one.end - ten_minutes <= self.now < one.end for one in asked)
 
+    def _let_in_before(self, device: str) -> frozenset[int]:
+        """Whom the gate let in as it was last set: nobody is shut out because of an intruder."""
+        marks = (mark for mark in self.stage.ladder.gates if mark.device == device)
+        return frozenset(uid for mark in marks if mark.state for uid in mark.state.uids)
+
     def _check_opening(self, action: SetGate) -> None:
         """Nobody new is let in beside somebody who should have left."""
         gate = self.stage.gates[action.device]
         assert gate is not None
         opened = {fact.uid for fact in action.facts if fact.kind == "opened"}
-        if opened - gate.uids and self._is_readable(action.device):
+        if opened - gate.uids - self._let_in_before(action.device) and self._is_readable(
+            action.device
+        ):
             here = (one for one in self.stage.processes if one.device == action.device and one.uses)
             others = [p for p in here if not self.is_spared(p) and not self.may_be_there(p)]
             assert others == [], "let in beside somebody else"
