@@ -1,6 +1,5 @@
 """Switching a host to `enforce`, and the other brakes: whatever ran before is nobody's fault of today."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import msgspec
@@ -110,8 +109,8 @@ def test_the_preview_names_those_whom_the_agent_then_stops_and_when() -> None:
         settings=stage.settings,
         now=at(0),
     )
-    named = [(stop.at, stop.device, stop.party.uid) for stop in foreseen.stops if stop.at]
-    assert [(at_, why.device, why.why) for at_, why in stops_of(foreseen)] == [
+    named = [stop for stop in foreseen.stops if stop.at is not None]
+    assert [(stop.at, stop.device, stop.why) for stop in named] == [
         (at(hours=2), CARDS[0], "booked"),
         (at(hours=3), CARDS[1], "ended"),
         (at(hours=5), CARDS[2], "booked"),
@@ -120,11 +119,7 @@ def test_the_preview_names_those_whom_the_agent_then_stops_and_when() -> None:
     assert foreseen.fire_held_at == at(hours=72)
 
     stage.ticks(every(60, at(0), at(hours=6)))
-    assert ended(stage) == named
-
-
-def stops_of(foreseen: preview.Foreseen) -> Iterator[tuple[datetime, preview.Stop]]:
-    return ((stop.at, stop) for stop in foreseen.stops if stop.at is not None)
+    assert ended(stage) == [(stop.at, stop.device, stop.party.uid) for stop in named]
 
 
 def test_an_overrun_of_before_the_switch_is_adopted_and_one_of_after_it_is_not() -> None:

@@ -330,7 +330,7 @@ GUARDS = {
     "sparing the protected": (patch.object(Process, "as_holder", as_anybody), "protected"),
     "containers are their booking's": (
         patch.object(situation.World, "_members_of", lambda world, holder: frozenset()),
-        "has the right",
+        "has the right|let in beside somebody else",
     ),
     "tolerating containers": (
         patch.object(situation, "_tolerates_containers", lambda due, settings: False),
