@@ -321,7 +321,7 @@ GUARDS = {
     ),
     "closing before signalling": (
         patch.object(stopping, "may_signal", with_a_closed_gate),
-        "past an open gate",
+        "past an open gate|not ours",
     ),
     "sparing the exempt": (
         patch.object(situation.World, "spares", lambda world, holder: False),
@@ -330,7 +330,7 @@ GUARDS = {
     "sparing the protected": (patch.object(Process, "as_holder", as_anybody), "protected"),
     "containers are their booking's": (
         patch.object(situation.World, "_members_of", lambda world, holder: frozenset()),
-        "has the right|let in beside somebody else",
+        "has the right|let in beside somebody else|protected",
     ),
     "tolerating containers": (
         patch.object(situation, "_tolerates_containers", lambda due, settings: False),
@@ -338,7 +338,7 @@ GUARDS = {
     ),
     "whole units only": (
         patch.object(reconcile, "_units_to_stop", every_unit),
-        "has the right",
+        "has the right|protected",
     ),
     "leaving gates alone": (
         patch.object(Ladder, "given_up", PropertyMock(return_value=frozenset())),
