@@ -1,7 +1,7 @@
 """Whom a host would stop if it enforced from now on, from what it measures and what is booked."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final
@@ -28,7 +28,8 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class Line:
     """One person (or container of nobody) on one device. ``since`` is None where it is not known.
 
-    ``at`` is None where nobody would stop them; ``needed_by`` is the owner of ``booking``.
+    ``at`` is None where nobody would stop them; ``needed_by`` is the owner of ``booking``. ``booked``:
+    they have the device now, and are on it rightly until then.
     """
 
     person: str
@@ -41,6 +42,7 @@ class Line:
     why: Why | None
     booking: int | None
     needed_by: str
+    booked: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Preview:
 
     @property
     def people(self) -> int:
-        """How many have no right now; the others are stopped when their own booking ends."""
-        lines = [line for line in self.lines if line.why != "ended"]
+        """How many are there without a booking of theirs."""
+        lines = [line for line in self.lines if not line.booked]
         return len({line.unix_name or line.container for line in lines})
 
     @property
@@ -86,7 +88,18 @@ def of_host(host: Host, *, now: datetime) -> Preview:
     holders = {uuid: _holders(found) for uuid, found in read.items()}
     grants = [_host_grant(grant, uids) for grant in plan.grants]
     foreseen = preview.foresee(grants, holders, settings=plan.settings, now=now)
-    lines = _lines(host, devices, foreseen.stops, {uid: name for name, uid in uids.items()}, now)
+    names = {uid: name for name, uid in uids.items()}
+    holding = {(one.device, one.uid) for one in grants if one.start <= now < one.end}
+    found = _lines(host, devices, foreseen.stops, names, now)
+    lines = tuple(
+        sorted(
+            (
+                replace(one, booked=(one.device.uuid, uids.get(one.unix_name)) in holding)
+                for one in found
+            ),
+            key=_order,
+        )
+    )
     return Preview(
         lines=lines,
         data_at=min((samples[uuid].at for uuid in read), default=None),
@@ -164,7 +177,7 @@ def _lines(
     users = User.objects.in_bulk(list(known))
     called = {account.unix_name: users[pk].name for pk, account in known.items()}
     owners = _owners({stop.booking for stop in stops if stop.booking is not None})
-    lines = (
+    return tuple(
         Line(
             person=called.get(names.get(stop.party.uid, ""), ""),
             unix_name=names.get(stop.party.uid, f"uid {stop.party.uid}"),
@@ -179,13 +192,12 @@ def _lines(
         )
         for stop in stops
     )
-    return tuple(sorted(lines, key=_order))
 
 
 def _order(line: Line) -> tuple[bool, bool, float, int]:
     """Who has no right before who has one, then the earliest, then by device."""
     at = line.at.timestamp() if line.at else 0.0
-    return (line.why == "ended", line.at is None, at, line.device.index)
+    return (line.booked, line.at is None, at, line.device.index)
 
 
 def _owners(keys: Iterable[int]) -> dict[int, str]:

@@ -74,6 +74,21 @@ def test_it_says_who_needs_the_device_and_when(host, device):
     assert (line.at, line.booking, line.needed_by) == (NOON + 3 * HOUR, booking.pk, "Alice Weber")
 
 
+def test_whoever_has_booked_the_device_now_is_not_counted_and_comes_last(host, device):
+    bob = build.user("bob")
+    build.account(bob, host)
+    other = build.device(host, uuid="GPU-b", index=1)
+    build.booking(device, owner=bob, start=NOON - HOUR, hours=2)
+    beat(host, use(11))
+    beat(host, use(12, "eve", 1002), uuid=other.uuid)
+    found = previews.of_host(host, now=NOON)
+    assert [(one.unix_name, one.booked, one.why) for one in found.lines] == [
+        ("eve", False, "time_up"),
+        ("bob", True, "ended"),
+    ]
+    assert found.people == 1
+
+
 def test_the_hosts_own_settings_count(host, device):
     host.settings = {"adopt_h": 1, "exempt_uids": [1002]}
     host.save()
