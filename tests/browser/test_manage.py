@@ -62,7 +62,9 @@ def test_the_switch_to_enforce_first_names_all_nine_and_their_devices(visit, peo
     page.get_by_role("link", name="gpu1", exact=True).click()
     page.get_by_role("link", name="Enforce…").click()
 
-    expect(page.get_by_role("heading", name="9 people are on its devices without a booking")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="9 people are on its devices without a booking")
+    ).to_be_visible()
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(12)
     for n, device in enumerate(devices):
