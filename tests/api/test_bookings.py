@@ -56,6 +56,7 @@ def test_booking_named_devices_answers_201_with_the_whole_booking(alice, device)
         "team": None,
         "pinned": True,
         "purpose": "train",
+        "opening": None,
         "keep_if_free": False,
         "early_signal": False,
         "source": "api",
