@@ -76,7 +76,11 @@ def gate_step(case: GateCase, *, told: frozenset[str], now: datetime) -> GateSte
     stands = case.observed == wanted
     if not stands and not verdict.may_set:
         return _left_alone(case, verdict, told)
-    once = tuple(opened(grant) for grant in case.rights.honoured if grant.uid in wanted.uids)
+    once = tuple(
+        opened(grant, case.rights.opens_at(grant))
+        for grant in case.rights.honoured
+        if grant.uid in wanted.uids
+    )
     waits = (*_delayed(case, wanted), *_set_aside(case.rights))
     facts = (*verdict.facts, *(() if stands else _closed(case, wanted)), *_untold(once, told))
     moves = _tell(facts) if stands else (_set(case, wanted, facts),)
@@ -106,7 +110,11 @@ def _set(case: GateCase, wanted: GateState, facts: tuple[Fact, ...]) -> SetGate:
 def _left_alone(case: GateCase, verdict: drift.Verdict, told: frozenset[str]) -> GateStep:
     """Nothing is set and nothing claimed; whom it was not opened for is told why."""
     text = "something else on the host keeps changing who may open the device"
-    waiting = [grant for grant in case.rights.honoured if opened(grant).id not in told]
+    waiting = [
+        grant
+        for grant in case.rights.honoured
+        if opened(grant, case.rights.opens_at(grant)).id not in told
+    ]
     waits = tuple(_delay(grant, text) for grant in waiting)
     return GateStep(
         actions=(*_tell(verdict.facts), *_tell(_untold(waits, told))),
@@ -123,9 +131,9 @@ def _tell(facts: tuple[Fact, ...]) -> tuple[Action, ...]:
     return (Tell(facts=facts),) if facts else ()
 
 
-def opened(grant: HostGrant) -> Fact:
-    """What is told once the device is open for this grant."""
-    return _about("opened", grant, edge=grant.start)
+def opened(grant: HostGrant, since: datetime) -> Fact:
+    """What is told once the device is open for this grant, whose turn came at ``since``."""
+    return msgspec.structs.replace(_about("opened", grant, edge=since), since=since)
 
 
 def _set_aside(rights: Rights) -> list[Fact]:

@@ -30,6 +30,7 @@ from reservations.core.enforcement import (
 )
 from reservations.core.gating import GateCase, gate_step, opened
 from reservations.core.judging import WALK_UP_NOTICE, Case
+from reservations.core.rights import given_back, turn_of
 from reservations.core.situation import Device, World, looked_at, members_of
 from reservations.core.wire import HostSettings
 
@@ -123,7 +124,8 @@ def _move_gates(
     marks = {mark.device: mark for mark in ladder.gates}
     # What was told of a running grant is not told again because its device could not be read once.
     running = [grant for grant in world.grants if grant.start <= world.now < grant.end]
-    told = ladder.told & {opened(grant).id for grant in running}
+    by_hand = tuple(given_back(world.grants, now=world.now))
+    told = ladder.told & {opened(grant, turn_of(grant, by_hand)).id for grant in running}
     for device in devices:
         if device.state.gate is None:
             continue

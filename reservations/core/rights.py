@@ -18,14 +18,15 @@ class Rights:
 
     ``honoured``: those in force, of one booking, or what root gave by hand. ``disputed``: also in
     force, but second to that; they open nothing and nobody is stopped over them. ``ended``: each
-    person's last grant that is over. ``upcoming``: those that begin next. ``walk_up``: the device
-    is open to the access group.
+    person's last grant that is over. ``given_back``: what root gave by hand, and is over.
+    ``upcoming``: those that begin next. ``walk_up``: the device is open to the access group.
     """
 
     device: str
     honoured: tuple[HostGrant, ...] = ()
     disputed: tuple[HostGrant, ...] = ()
     ended: dict[int, HostGrant] = field(default_factory=dict)
+    given_back: tuple[HostGrant, ...] = ()
     upcoming: tuple[HostGrant, ...] = ()
     walk_up: bool = False
 
@@ -42,6 +43,10 @@ class Rights:
     def began_at(self) -> datetime | None:
         """When the honoured booking began here."""
         return min((grant.start for grant in self.honoured), default=None)
+
+    def opens_at(self, grant: HostGrant) -> datetime:
+        """When an honoured grant's turn came."""
+        return turn_of(grant, self.given_back)
 
     def cover(self, people: frozenset[int]) -> bool:
         """Whether one of them has a grant that is in force."""
@@ -64,9 +69,25 @@ def rights(
         honoured=honoured,
         disputed=disputed,
         ended=ended,
+        given_back=tuple(given_back(here, now=now)),
         upcoming=_next_to_begin([grant for grant in here if grant.start > now]),
         walk_up=settings.unbooked_use == "allow" and not running,
     )
+
+
+def given_back(grants: Iterable[HostGrant], *, now: datetime) -> Iterable[HostGrant]:
+    """What root gave by hand, and is over."""
+    return (grant for grant in grants if grant.booking is None and grant.end <= now)
+
+
+def turn_of(grant: HostGrant, by_hand: Iterable[HostGrant]) -> datetime:
+    """Its start, or the end of what root gave to somebody else meanwhile: the device opens again then."""
+    interruptions = (
+        one.end
+        for one in by_hand
+        if one.device == grant.device and one.uid != grant.uid and one.end > grant.start
+    )
+    return max(interruptions, default=grant.start)
 
 
 def _told_apart(

@@ -41,9 +41,13 @@ def test_a_grant_by_hand_goes_before_a_booking_whose_person_waits_is_told_and_is
         ("opened", None, BOB),
     ]
     assert stage.alive(hers)
-    stage.tick(at(600))
+    told = stage.ticks([at(600), at(600.1), at(660)])
     assert stage.open_to() == {ALICE}
     assert stage.done(Terminate) == []
+    assert [(f.kind, f.uid, f.edge) for f in told] == [
+        ("closed", BOB, at(600)),
+        ("opened", ALICE, at(600)),
+    ]
 
 
 def test_the_gate_is_never_open_to_the_booked_person_and_to_the_one_by_hand_at_once() -> None:
