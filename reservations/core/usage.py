@@ -108,7 +108,9 @@ def _judge_idleness(
     since = max(held.start, sample.last_busy) if sample.last_busy else held.start
     idle_for = now - since
     who = (held.owner,)
-    if users and idle_for < IDLE_AFTER:
+    # Of the parts of a divided GPU nobody knows how busy they are.
+    unknown = sample.utilization_percent is None
+    if users and (unknown or idle_for < IDLE_AFTER):
         return Verdict("in_use", f"In use by {held.owner}", held.start, who)
     if users:
         text = f"Booked by {held.owner}, memory held, 0 % compute for {_spoken(idle_for)}"

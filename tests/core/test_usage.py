@@ -58,10 +58,19 @@ def test_booked_and_nobody_there_is_idle_since_the_start():
 
 def test_memory_held_without_compute_has_its_own_words():
     found = verdict(
-        process("alice"), held=ALICES, at=NOON + 60 * MINUTE, last_busy=NOON + 20 * MINUTE
+        process("alice"),
+        held=ALICES,
+        at=NOON + 60 * MINUTE,
+        last_busy=NOON + 20 * MINUTE,
+        utilization_percent=0,
     )
     assert (found.code, found.since) == ("idle", NOON + 20 * MINUTE)
     assert found.text == "Booked by Alice, memory held, 0 % compute for 40 min"
+
+
+def test_a_part_whose_compute_is_unknown_is_in_use_while_anybody_of_the_booking_is_on_it():
+    found = verdict(process("alice"), held=ALICES, at=NOON + 60 * MINUTE, utilization_percent=None)
+    assert found.code == "in_use"
 
 
 def test_idleness_before_the_booking_is_not_the_holders():
