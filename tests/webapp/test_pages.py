@@ -88,6 +88,19 @@ def test_a_stranger_sees_who_and_until_when_and_nothing_more(signed_in):
     assert "Cancel booking" not in html
 
 
+def test_the_line_for_a_shell_names_devices_by_uuid_and_never_by_index(signed_in):
+    """An index is one card to NVML, another to CUDA, and a third to who may see fewer of them."""
+    alice, host = build.user(), build.host("sim-a")
+    cards = [build.device(host, uuid=f"GPU-{name}", index=n) for n, name in enumerate("ba")]
+    booking = build.booking(*cards, owner=alice, start=in_hours(-1), hours=2)
+
+    html = signed_in(alice).get(f"/bookings/{booking.pk}/").content.decode()
+
+    line = re.search(r"ssh -t sim-a env CUDA_VISIBLE_DEVICES=(\S+) bash -l", html)
+    assert line
+    assert set(line[1].split(",")) == {"GPU-a", "GPU-b"}
+
+
 OF_THE_HOST = {"drift", "drift_given_up", "hold_fire", "plan_refused", "device_lost", "device_back",
                "agent_started"}  # fmt: skip
 BY_PEOPLE_AND_TIME = {"booked", "approved", "rejected", "edited", "moved", "extended", "released",
