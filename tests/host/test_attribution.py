@@ -23,7 +23,7 @@ pytestmark = pytest.mark.root
 # One of its own for each run: several may share the machine.
 CONTAINER = f"{os.getpid():x}".rjust(64, "c")
 DOCKER = f"/docker-{CONTAINER}.scope"
-ROOTLESS = f"/user-{ALICE}.slice/libpod-{CONTAINER}.scope"
+ROOTLESS = f"/user.slice/user-{ALICE}.slice/libpod-{CONTAINER}.scope"
 SERVICE = f"/berth-test-{os.getpid()}.slice/train.service"
 
 

@@ -75,6 +75,15 @@ def test_a_container_below_a_user_slice_is_rootless() -> None:
     assert found.rootless
 
 
+def test_a_session_inside_of_a_container_makes_it_nobodys() -> None:
+    """A whole system may run in a container, and its people are not those of the machine."""
+    inside = "user.slice/user-61001.slice/session-1.scope"
+    found = container_of((f"/system.slice/docker-{HASH}.scope/{inside}",))
+
+    assert found is not None
+    assert not found.rootless
+
+
 @pytest.mark.parametrize(
     "cgroup",
     [

@@ -68,6 +68,7 @@ def test_a_person_is_whoever_stands_behind_it(uid: int, euid: int) -> None:
     [
         ("/slurm/uid_61001/job_42/step_batch", "slurm/uid_61001/job_42"),
         ("/system.slice/slurmstepd.scope/job_42/step_0/user", "slurmstepd.scope/job_42"),
+        ("/system.slice/gpu01_slurmstepd.scope/job_42/step_0", "gpu01_slurmstepd.scope/job_42"),
     ],
 )
 def test_slurm_jobs_are_left_to_slurm(cgroup: str, unit: str) -> None:
@@ -75,6 +76,24 @@ def test_slurm_jobs_are_left_to_slurm(cgroup: str, unit: str) -> None:
 
     assert why(facts)
     assert unit_of(facts) == unit
+
+
+@pytest.mark.parametrize(
+    "name", ["slurmstepd.scope/job_1", "slurm/uid_61001/job_1/step_0", "slurm_gpu/job_1"]
+)
+def test_a_group_that_a_person_names_like_slurms_protects_nobody(name: str) -> None:
+    """Everybody may make groups below their own slice, and call them what they like."""
+    below = f"/user.slice/user-{ALICE}.slice/user@{ALICE}.service/app.slice/{name}"
+    facts = replace(JOB, cgroups=("/", below))
+
+    assert why(facts) is None
+    assert unit_of(facts) is None
+
+
+def test_a_slurm_job_that_a_login_was_taken_into_is_slurms() -> None:
+    login = f"/user.slice/user-{ALICE}.slice/session-4.scope"
+
+    assert why(replace(JOB, cgroups=("/slurm/uid_61001/job_42/step_extern", login)))
 
 
 @pytest.mark.parametrize("uid", [ALICE, 0])

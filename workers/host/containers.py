@@ -36,7 +36,9 @@ _CONTAINER = re.compile(
 )
 # Of a pod without a container of its own, only the pod is known.
 _POD = re.compile(r"/kubepods[^/]*(?:/.*?)?[/-](?P<id>pod[0-9a-f]{8}[-_][0-9a-f]{4}[-_0-9a-f]*)")
-_USER_SLICE = re.compile(r"/user-(\d+)\.slice")
+# Only at the top: further down the name may be of a container's own making. Seen from below, it begins
+# with steps up.
+_USER_SLICE = re.compile(r"(?:/\.\.)*/user\.slice/user-(\d+)\.slice")
 # `Error: No such container: …` (docker), `Error: no such container …` (podman).
 _SAYS_NO = (b"no such container",)
 
@@ -95,7 +97,7 @@ def _engines(above: str, name: str) -> tuple[Engine, ...]:
 def slice_owner(cgroups: Iterable[str]) -> int | None:
     """The uid of the person whose session or user manager these paths belong to."""
     for path in cgroups:
-        found = _USER_SLICE.search(path)
+        found = _USER_SLICE.match(path)
         if found:
             return int(found.group(1))
     return None

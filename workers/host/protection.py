@@ -21,7 +21,7 @@ DYNAMIC_UIDS = range(61184, 65520)
 # user namespaces does (/etc/login.defs, SUB_UID_MIN).
 FIRST_SUBORDINATE_UID = 100_000
 
-_SLURM = re.compile(r"/slurm(?:stepd)?(?:[._/][^/]*)?(?:/uid_\d+)?/job_\d+")
+_SLURM = re.compile(r"/(?:[^/]*_)?slurm(?:stepd)?(?:[._/][^/]*)?(?:/uid_\d+)?/job_\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def protection(facts: Facts, bounds: Bounds, place: Place) -> str | None:
         (not 1 < facts.pid < bounds.pid_max, "not a process of anybody"),
         (facts.pid in bounds.own_pids, "the agent's own tree"),
         (facts.kernel_thread, "a kernel thread"),
-        (_is_slurms(facts), "a Slurm job: Slurm ends it"),
+        (_slurm_job(facts) is not None, "a Slurm job: Slurm ends it"),
         (_is_dynamic_users(facts), "a system service with an account of its own"),
     )
     found = next((text for holds, text in reasons if holds), None)
@@ -120,8 +120,13 @@ def is_person(uid: int) -> bool:
     return uid >= FIRST_PERSON_UID and uid != NOBODY_UID
 
 
-def _is_slurms(facts: Facts) -> bool:
-    return any(_SLURM.search(path) for path in facts.cgroups)
+def _slurm_job(facts: Facts) -> str | None:
+    """Its job of Slurm's; below a user's slice anybody may make groups with such a name."""
+    for path in facts.cgroups:
+        found = _SLURM.search(path)
+        if found and slice_owner((path,)) is None:
+            return found.group().strip("/")[:100]
+    return None
 
 
 def _is_dynamic_users(facts: Facts) -> bool:
@@ -134,10 +139,9 @@ def unit_of(facts: Facts) -> str | None:
     container = container_of(facts.cgroups)
     if container is not None:
         return container.name
+    if job := _slurm_job(facts):
+        return job
     for path in facts.cgroups:
-        found = _SLURM.search(path)
-        if found:
-            return found.group().strip("/")[:100]
         last = path.rsplit("/", 1)[-1]
         if last.endswith((".service", ".scope")):
             return last[:100]
