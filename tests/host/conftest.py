@@ -1,4 +1,5 @@
 import ctypes
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,14 @@ def scan(processes: Processes) -> HolderScan:
     """Looks at no other uids than those of the tests: much on a machine keeps /dev/zero open."""
     people = frozenset({scanning.ALICE, scanning.BOB, scanning.CAROL})
     return HolderScan(processes, only_uids=people)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that everybody may enter, and that no other test run closes again."""
+    with tempfile.TemporaryDirectory(prefix="berth-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -43,13 +43,13 @@ RIGHT = HelperSettings(uid=0, gid=ACCESS_GROUP, mode=0o660)
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> str:
-    return make_node(tmp_path / "nvidia0")
+def node(place: Path) -> str:
+    return make_node(place / "nvidia0")
 
 
 @pytest.fixture
-def gate(node: str, tmp_path: Path) -> AclGate:
-    return acl_gate({GPU: [node]}, tmp_path)
+def gate(node: str, place: Path) -> AclGate:
+    return acl_gate({GPU: [node]}, place)
 
 
 def seen(gate: AclGate) -> GateState:
@@ -83,10 +83,10 @@ def test_open_to_the_group_lets_members_in_and_nobody_else(node: str, gate: AclG
 @pytest.mark.parametrize("uids", [[], [ALICE], [ALICE, BOB]])
 @pytest.mark.parametrize("settings", [None, RIGHT])
 def test_owner_group_and_mode_are_what_the_drivers_helper_wants(
-    node: str, tmp_path: Path, uids: list[int], settings: HelperSettings | None
+    node: str, place: Path, uids: list[int], settings: HelperSettings | None
 ) -> None:
     """It compares these three, and rewrites what differs."""
-    acl_gate({GPU: [node]}, tmp_path, helper_settings=settings).set(GPU, uids, group_open=False)
+    acl_gate({GPU: [node]}, place, helper_settings=settings).set(GPU, uids, group_open=False)
 
     found = os.stat(node)
     assert stat.S_IMODE(found.st_mode) == 0o660
@@ -94,10 +94,10 @@ def test_owner_group_and_mode_are_what_the_drivers_helper_wants(
 
 
 def test_the_group_is_the_drivers_and_not_the_nodes_where_the_driver_names_one(
-    node: str, tmp_path: Path
+    node: str, place: Path
 ) -> None:
     os.chown(node, 0, 61999)
-    gate = acl_gate({GPU: [node]}, tmp_path, helper_settings=RIGHT)
+    gate = acl_gate({GPU: [node]}, place, helper_settings=RIGHT)
 
     gate.set(GPU, [ALICE], group_open=False)
 
@@ -194,22 +194,22 @@ def test_root_and_always_open_uids_do_not_disturb_each_other(gate: AclGate) -> N
     assert seen(gate) == GateState(uids=frozenset({112, ALICE}))
 
 
-def test_closing_leaves_descriptors_that_are_open_as_they_are(tmp_path: Path) -> None:
+def test_closing_leaves_descriptors_that_are_open_as_they_are(place: Path) -> None:
     """So holders must be found and stopped: the gate alone does not end a slot."""
-    path = tmp_path / "zero"
+    path = place / "zero"
     os.mknod(path, stat.S_IFCHR | 0o660, os.makedev(1, 5))
     descriptor = os.open(path, os.O_RDWR)
-    acl_gate({GPU: [str(path)]}, tmp_path).set(GPU, [], group_open=False)
+    acl_gate({GPU: [str(path)]}, place).set(GPU, [], group_open=False)
 
     assert as_person(ALICE, lambda: len(os.read(descriptor, 4))) == 4
     os.close(descriptor)
 
 
-def test_nodes_of_one_device_that_differ_are_open_where_any_is(tmp_path: Path) -> None:
-    paths = [make_node(tmp_path / f"nvidia{minor}", minor=minor) for minor in range(2)]
-    gate = acl_gate({GPU: paths}, tmp_path)
+def test_nodes_of_one_device_that_differ_are_open_where_any_is(place: Path) -> None:
+    paths = [make_node(place / f"nvidia{minor}", minor=minor) for minor in range(2)]
+    gate = acl_gate({GPU: paths}, place)
     gate.set(GPU, [ALICE], group_open=False)
-    acl_gate({GPU: paths[1:]}, tmp_path).set(GPU, [BOB], group_open=False)
+    acl_gate({GPU: paths[1:]}, place).set(GPU, [BOB], group_open=False)
 
     assert seen(gate) == GateState(uids=frozenset({ALICE, BOB}), sound=False)
 
@@ -244,11 +244,11 @@ class TestOriginals:
         assert read(node) == self.DESKTOP
 
     def test_also_after_the_agent_has_started_anew(
-        self, node: str, gate: AclGate, tmp_path: Path
+        self, node: str, gate: AclGate, place: Path
     ) -> None:
         self.as_on_a_desktop(node)
         gate.set(GPU, [ALICE], group_open=False)
-        again = acl_gate({GPU: [node]}, tmp_path)
+        again = acl_gate({GPU: [node]}, place)
         again.set(GPU, [BOB], group_open=False)
 
         again.restore(GPU)
@@ -289,36 +289,36 @@ class TestOriginals:
         assert read(node).mode == 0o666
 
     def test_what_another_boot_remembers_is_not_about_this_node(
-        self, node: str, gate: AclGate, tmp_path: Path
+        self, node: str, gate: AclGate, place: Path
     ) -> None:
         os.chmod(node, 0o666)
         gate.set(GPU, [ALICE], group_open=False)
         os.chmod(node, 0o640)
         os.removexattr(node, ATTRIBUTE)
 
-        acl_gate({GPU: [node]}, tmp_path, boot_id="the next boot").restore(GPU)
+        acl_gate({GPU: [node]}, place, boot_id="the next boot").restore(GPU)
 
         assert read(node).mode == 0o640
 
     @pytest.mark.parametrize("content", [None, b"{", b'{"/dev/nvidia0": 1}'])
     def test_a_gate_whose_memory_is_lost_is_opened_to_the_group(
-        self, node: str, gate: AclGate, tmp_path: Path, content: bytes | None
+        self, node: str, gate: AclGate, place: Path, content: bytes | None
     ) -> None:
         gate.set(GPU, [ALICE], group_open=False)
-        (tmp_path / "originals.json").unlink()
+        (place / "originals.json").unlink()
         if content is not None:
-            (tmp_path / "originals.json").write_bytes(content)
-        again = acl_gate({GPU: [node]}, tmp_path)
+            (place / "originals.json").write_bytes(content)
+        again = acl_gate({GPU: [node]}, place)
         again.set(GPU, [BOB], group_open=False)
 
         again.restore(GPU)
 
         assert read(node) == Access(uid=0, gid=ACCESS_GROUP, mode=0o660)
 
-    def test_the_file_is_for_root_alone(self, gate: AclGate, tmp_path: Path) -> None:
+    def test_the_file_is_for_root_alone(self, gate: AclGate, place: Path) -> None:
         gate.set(GPU, [ALICE], group_open=False)
 
-        assert stat.S_IMODE((tmp_path / "originals.json").stat().st_mode) == 0o600
+        assert stat.S_IMODE((place / "originals.json").stat().st_mode) == 0o600
 
 
 class TestHelper:
@@ -333,24 +333,24 @@ class TestHelper:
         (folder / "params").write_text(text)
         return read_settings(folder / "params")
 
-    def test_the_numbers_of_the_file_are_decimal(self, tmp_path: Path) -> None:
-        settings = self.settings(tmp_path, self.PARAMETERS)
+    def test_the_numbers_of_the_file_are_decimal(self, place: Path) -> None:
+        settings = self.settings(place, self.PARAMETERS)
 
         assert settings == HelperSettings(uid=0, gid=990, mode=0o660)
         assert settings.objection == ""
 
-    def test_a_helper_that_leaves_nodes_alone_wants_nothing_of_them(self, tmp_path: Path) -> None:
+    def test_a_helper_that_leaves_nodes_alone_wants_nothing_of_them(self, place: Path) -> None:
         text = self.PARAMETERS.replace("Files: 1", "Files: 0")
 
-        assert self.settings(tmp_path, text) is None
+        assert self.settings(place, text) is None
 
-    def test_numbers_that_mean_nothing_are_not_taken(self, tmp_path: Path) -> None:
+    def test_numbers_that_mean_nothing_are_not_taken(self, place: Path) -> None:
         text = "DeviceFileUID: 4294967295\nDeviceFileGID: 4294967295\nDeviceFileMode: 438\n"
 
-        assert self.settings(tmp_path, text) == HelperSettings(uid=0, gid=None, mode=0o666)
+        assert self.settings(place, text) == HelperSettings(uid=0, gid=None, mode=0o666)
 
-    def test_without_a_driver_there_is_no_helper(self, tmp_path: Path) -> None:
-        assert read_settings(tmp_path / "params") is None
+    def test_without_a_driver_there_is_no_helper(self, place: Path) -> None:
+        assert read_settings(place / "params") is None
 
     @pytest.mark.parametrize(
         "settings",
@@ -358,10 +358,10 @@ class TestHelper:
         ids=["660 in decimal", "0600", "another owner"],
     )
     def test_a_helper_against_whom_no_gate_can_stand_is_not_fought(
-        self, node: str, tmp_path: Path, settings: HelperSettings
+        self, node: str, place: Path, settings: HelperSettings
     ) -> None:
         os.chmod(node, settings.mode)
-        gate = acl_gate({GPU: [node]}, tmp_path, helper_settings=settings)
+        gate = acl_gate({GPU: [node]}, place, helper_settings=settings)
         before = os.stat(node)
 
         with pytest.raises(GateError, match="berth-host doctor"):
@@ -370,21 +370,21 @@ class TestHelper:
         assert os.stat(node) == before
 
     def test_the_helpers_own_mode_is_overruled_though_it_comes_back(
-        self, node: str, tmp_path: Path
+        self, node: str, place: Path
     ) -> None:
         os.chmod(node, 0o666)
-        gate = acl_gate({GPU: [node]}, tmp_path, helper_settings=HelperSettings())
+        gate = acl_gate({GPU: [node]}, place, helper_settings=HelperSettings())
 
         gate.set(GPU, [ALICE], group_open=False)
 
         assert opening(node, BOB) == errno.EACCES
 
-    def test_nodes_of_other_drivers_are_not_the_helpers(self, tmp_path: Path) -> None:
-        path = tmp_path / "full"
+    def test_nodes_of_other_drivers_are_not_the_helpers(self, place: Path) -> None:
+        path = place / "full"
         os.mknod(path, stat.S_IFCHR | 0o660, os.makedev(1, 7))
         os.chown(path, 0, ACCESS_GROUP)
         settings = HelperSettings(gid=990, mode=660)
-        gate = acl_gate({GPU: [str(path)]}, tmp_path, helper_settings=settings)
+        gate = acl_gate({GPU: [str(path)]}, place, helper_settings=settings)
 
         gate.set(GPU, [ALICE], group_open=False)
 

@@ -4,12 +4,11 @@ EACCES: the list refuses. EPERM: the kernel's program refuses. ENXIO: both let i
 """
 
 import errno
-import multiprocessing
 import os
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.host.gates import (
     make_node,
     opening,
 )
+from tests.host.people import as_person, child, wait_for_ever
 from tests.waiting import until
 from workers.host.gates import bpf_calls
 from workers.host.gates.bpf import BpfGate
@@ -53,13 +53,13 @@ def group(slices: tuple[str, str]) -> str:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> str:
-    return make_node(tmp_path / "nvidia0")
+def node(place: Path) -> str:
+    return make_node(place / "nvidia0")
 
 
 @pytest.fixture
-def gate(node: str, tmp_path: Path, group: str) -> BpfGate:
-    return bpf_gate({GPU: [node]}, tmp_path, [group])
+def gate(node: str, place: Path, group: str) -> BpfGate:
+    return bpf_gate({GPU: [node]}, place, [group])
 
 
 def lend(gate: BpfGate, length: timedelta, *uids: int) -> None:
@@ -95,30 +95,29 @@ def test_a_mode_that_somebody_opened_does_not_let_others_in(
 
 
 def test_another_node_of_the_same_number_is_no_way_around(
-    tmp_path: Path, gate: BpfGate, group: str
+    place: Path, gate: BpfGate, group: str
 ) -> None:
     lend(gate, HOUR, ALICE)
 
-    other = make_node(tmp_path / "elsewhere", mode=0o666)
+    other = make_node(place / "elsewhere", mode=0o666)
 
     assert opening(other, BOB, inside=group) == errno.EPERM
 
 
-def test_nodes_of_other_numbers_are_left_alone(tmp_path: Path, gate: BpfGate, group: str) -> None:
+def test_nodes_of_other_numbers_are_left_alone(place: Path, gate: BpfGate, group: str) -> None:
     lend(gate, HOUR, ALICE)
 
     assert (
-        opening(make_node(tmp_path / "nvidia1", minor=1, mode=0o666), BOB, inside=group)
-        == errno.ENXIO
+        opening(make_node(place / "nvidia1", minor=1, mode=0o666), BOB, inside=group) == errno.ENXIO
     )
     assert opening("/dev/null", BOB, inside=group) == 0
 
 
 def test_a_block_device_of_the_same_number_is_another_device(
-    tmp_path: Path, gate: BpfGate, group: str
+    place: Path, gate: BpfGate, group: str
 ) -> None:
     lend(gate, HOUR, ALICE)
-    path = tmp_path / "block"
+    path = place / "block"
     os.mknod(path, stat.S_IFBLK | 0o666, os.makedev(195, 0))
     os.chmod(path, 0o666)
 
@@ -132,20 +131,17 @@ def test_reading_alone_is_opening_it_too(node: str, gate: BpfGate, group: str) -
     assert opening(node, BOB, inside=group, how=os.O_RDONLY) == errno.EPERM
 
 
-def test_making_a_node_is_not_opening_it(tmp_path: Path, gate: BpfGate, group: str) -> None:
+def test_making_a_node_is_not_opening_it(place: Path, gate: BpfGate, group: str) -> None:
     """The driver's setuid helper makes nodes in the name of any user."""
     lend(gate, HOUR, ALICE)
-    made = tmp_path / "made"
+    made = place / "made"
 
     def helper() -> None:
         Path(group, "cgroup.procs").write_text(str(os.getpid()))
         os.setreuid(BOB, 0)
         os.mknod(made, stat.S_IFCHR | 0o660, os.makedev(195, 0))
-        os._exit(0)
 
-    child = multiprocessing.get_context("fork").Process(target=helper)
-    child.start()
-    child.join(10)
+    as_person(0, helper)
 
     assert made.exists()
 
@@ -186,22 +182,19 @@ def test_a_lease_runs_out_by_itself(node: str, gate: BpfGate, group: str) -> Non
     assert seen(gate) == GateState(uids=frozenset({ALICE}))
 
 
-def test_a_lease_runs_out_though_the_agent_was_killed(
-    node: str, tmp_path: Path, group: str
-) -> None:
+def test_a_lease_runs_out_though_the_agent_was_killed(node: str, place: Path, group: str) -> None:
     length = timedelta(seconds=1)
 
-    def agent() -> None:
-        lend(bpf_gate({GPU: [node]}, tmp_path, [group]), length, ALICE)
-        signal.pause()
+    def agent(ready: Callable[[], None]) -> None:
+        lend(bpf_gate({GPU: [node]}, place, [group]), length, ALICE)
+        ready()
+        wait_for_ever()
 
-    child = multiprocessing.get_context("fork").Process(target=agent)
-    child.start()
-    until(lambda: bpf_calls.attached(group))
-    began = time.monotonic()
-    until(lambda: opening(node, ALICE, inside=group) == errno.ENXIO)
-    os.kill(child.pid or 0, signal.SIGKILL)
-    child.join(10)
+    with child(0, agent) as killed:
+        began = time.monotonic()
+        assert opening(node, ALICE, inside=group) == errno.ENXIO
+        os.kill(killed.pid, signal.SIGKILL)
+        assert killed.reap() == signal.SIGKILL
 
     until(lambda: opening(node, ALICE, inside=group) == errno.EPERM, limit_s=3)
     assert 0.5 < time.monotonic() - began < 2
@@ -271,10 +264,10 @@ def test_open_to_the_group_is_for_the_list_to_say(node: str, gate: BpfGate, grou
     assert opening(node, BOB, inside=group) == errno.EPERM
 
 
-def test_two_hundred_grants_are_one_program(tmp_path: Path, group: str) -> None:
+def test_two_hundred_grants_are_one_program(place: Path, group: str) -> None:
     people = range(62000, 62200)
-    node = make_node(tmp_path / "nvidia0")
-    gate = bpf_gate({GPU: [node]}, tmp_path, [group])
+    node = make_node(place / "nvidia0")
+    gate = bpf_gate({GPU: [node]}, place, [group])
 
     for count in range(1, len(people) + 1):
         lend(gate, HOUR, *people[:count])
@@ -285,34 +278,34 @@ def test_two_hundred_grants_are_one_program(tmp_path: Path, group: str) -> None:
 
 
 def test_a_hundred_restarts_are_one_program_and_one_table(
-    node: str, tmp_path: Path, group: str
+    node: str, place: Path, group: str
 ) -> None:
-    lend(bpf_gate({GPU: [node]}, tmp_path, [group]), HOUR, ALICE)
+    lend(bpf_gate({GPU: [node]}, place, [group]), HOUR, ALICE)
     before = bpf_calls.attached(group)
     table = LeaseTable([group]).read()
 
     for _ in range(100):
-        again = bpf_gate({GPU: [node]}, tmp_path, [group])
+        again = bpf_gate({GPU: [node]}, place, [group])
         assert seen(again) == GateState(uids=frozenset({ALICE}))
 
     assert bpf_calls.attached(group) == before
     assert LeaseTable([group]).read() == table
 
 
-def test_a_restart_loses_no_lease_and_lengthens_none(node: str, tmp_path: Path, group: str) -> None:
-    lend(bpf_gate({GPU: [node]}, tmp_path, [group]), timedelta(0), ALICE)
+def test_a_restart_loses_no_lease_and_lengthens_none(node: str, place: Path, group: str) -> None:
+    lend(bpf_gate({GPU: [node]}, place, [group]), timedelta(0), ALICE)
 
-    bpf_gate({GPU: [node]}, tmp_path, [group])
+    bpf_gate({GPU: [node]}, place, [group])
 
     assert opening(node, ALICE, inside=group) == errno.EPERM
 
 
 def test_lists_that_an_agent_without_leases_set_count_at_once(
-    node: str, tmp_path: Path, group: str
+    node: str, place: Path, group: str
 ) -> None:
-    acl_gate({GPU: [node]}, tmp_path).set(GPU, [ALICE], group_open=False)
+    acl_gate({GPU: [node]}, place).set(GPU, [ALICE], group_open=False)
 
-    gate = bpf_gate({GPU: [node]}, tmp_path, [group])
+    gate = bpf_gate({GPU: [node]}, place, [group])
 
     assert seen(gate) == GateState(uids=frozenset({ALICE}))
     gate.lend({(GPU, ALICE): NOW}, NOW)
@@ -326,11 +319,9 @@ def test_nothing_is_attached_before_a_device_is_gated(gate: BpfGate, group: str)
     assert bpf_calls.attached(group) == ()
 
 
-def test_restoring_the_last_device_takes_the_program_off(tmp_path: Path, group: str) -> None:
-    nodes = {
-        name: [make_node(tmp_path / name, minor=minor)] for minor, name in enumerate(("a", "b"))
-    }
-    gate = bpf_gate(nodes, tmp_path, [group])
+def test_restoring_the_last_device_takes_the_program_off(place: Path, group: str) -> None:
+    nodes = {name: [make_node(place / name, minor=minor)] for minor, name in enumerate(("a", "b"))}
+    gate = bpf_gate(nodes, place, [group])
     gate.set("a", [ALICE], group_open=False)
     gate.set("b", [ALICE], group_open=False)
 
@@ -358,10 +349,10 @@ def test_a_program_that_somebody_took_off_is_missed_and_put_back(
 
 
 def test_a_slice_that_comes_later_is_held_from_the_next_look_on(
-    node: str, tmp_path: Path, slices: tuple[str, str]
+    node: str, place: Path, slices: tuple[str, str]
 ) -> None:
     later = str(Path(slices[0]).with_name("jobs.slice"))
-    gate = bpf_gate({GPU: [node]}, tmp_path, [slices[0], later])
+    gate = bpf_gate({GPU: [node]}, place, [slices[0], later])
     lend(gate, HOUR, ALICE)
     os.mkdir(later)
     try:
@@ -376,31 +367,31 @@ def test_a_slice_that_comes_later_is_held_from_the_next_look_on(
 
 
 def test_a_slice_that_is_not_configured_any_more_is_let_go(
-    node: str, tmp_path: Path, slices: tuple[str, str]
+    node: str, place: Path, slices: tuple[str, str]
 ) -> None:
     user, other = slices
-    lend(bpf_gate({GPU: [node]}, tmp_path, [user]), HOUR, ALICE)
+    lend(bpf_gate({GPU: [node]}, place, [user]), HOUR, ALICE)
 
-    gate = bpf_gate({GPU: [node]}, tmp_path, [other])
+    gate = bpf_gate({GPU: [node]}, place, [other])
     lend(gate, HOUR, ALICE)
 
     assert bpf_calls.attached(user) == ()
     assert len(bpf_calls.attached(other)) == 1
 
 
-def test_two_slices_share_one_program(node: str, tmp_path: Path, slices: tuple[str, str]) -> None:
-    lend(bpf_gate({GPU: [node]}, tmp_path, slices), HOUR, ALICE)
-    bpf_gate({GPU: [node]}, tmp_path, slices)
+def test_two_slices_share_one_program(node: str, place: Path, slices: tuple[str, str]) -> None:
+    lend(bpf_gate({GPU: [node]}, place, slices), HOUR, ALICE)
+    bpf_gate({GPU: [node]}, place, slices)
 
     assert bpf_calls.attached(slices[0]) == bpf_calls.attached(slices[1])
     assert len(bpf_calls.attached(slices[0])) == 1
 
 
-def test_the_programs_of_others_stay_where_they_are(node: str, tmp_path: Path, group: str) -> None:
+def test_the_programs_of_others_stay_where_they_are(node: str, place: Path, group: str) -> None:
     """systemd has one for each unit with a device policy."""
     yes = b"\xb7\0\0\0\1\0\0\0\x95\0\0\0\0\0\0\0"
     bpf_calls.attach(bpf_calls.load_device_program(yes, name="sd_devices"), group)
-    gate = bpf_gate({GPU: [node]}, tmp_path, [group])
+    gate = bpf_gate({GPU: [node]}, place, [group])
     lend(gate, HOUR, ALICE)
     assert len(bpf_calls.attached(group)) == 2
 
@@ -411,29 +402,29 @@ def test_the_programs_of_others_stay_where_they_are(node: str, tmp_path: Path, g
 
 
 def test_numbers_that_belong_to_no_device_any_more_are_let_go(
-    node: str, tmp_path: Path, group: str
+    node: str, place: Path, group: str
 ) -> None:
-    gate = bpf_gate({GPU: [node]}, tmp_path, [group])
+    gate = bpf_gate({GPU: [node]}, place, [group])
     lend(gate, HOUR, ALICE)
 
-    bpf_gate({"GPU-b": [make_node(tmp_path / "nvidia1", minor=1)]}, tmp_path, [group])
+    bpf_gate({"GPU-b": [make_node(place / "nvidia1", minor=1)]}, place, [group])
 
     os.chmod(node, 0o666)
     assert opening(node, BOB, inside=group) == errno.ENXIO
 
 
-def test_without_the_slice_there_are_no_leases(tmp_path: Path) -> None:
+def test_without_the_slice_there_are_no_leases(place: Path) -> None:
     with pytest.raises(Unavailable, match="there is no control group"):
-        LeaseTable([str(tmp_path / "user.slice")])
+        LeaseTable([str(place / "user.slice")])
 
 
-def test_a_folder_that_is_no_control_group_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_control_group_is_refused(place: Path) -> None:
     with pytest.raises(Unavailable, match="refuses"):
-        LeaseTable([str(tmp_path)])
+        LeaseTable([str(place)])
 
 
-def test_control_groups_lie_below_where_version_2_is_mounted(tmp_path: Path) -> None:
-    mounts = tmp_path / "mounts"
+def test_control_groups_lie_below_where_version_2_is_mounted(place: Path) -> None:
+    mounts = place / "mounts"
     mounts.write_text("proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
     assert control_groups(["user.slice"], mounts=mounts) == ["/sys/fs/cgroup/user.slice"]
 

@@ -43,12 +43,12 @@ class TestWatch:
     """The kernel's word that a node was changed."""
 
     @pytest.fixture
-    def node(self, tmp_path: Path) -> str:
-        return make_node(tmp_path / "nvidia0")
+    def node(self, place: Path) -> str:
+        return make_node(place / "nvidia0")
 
     @pytest.fixture
-    def gate(self, node: str, tmp_path: Path) -> AclGate:
-        state = tmp_path / "state"
+    def gate(self, node: str, place: Path) -> AclGate:
+        state = place / "state"
         state.mkdir()
         gate = acl_gate({GPU: [node]}, state)
         gate.set(GPU, [ALICE], group_open=False)
@@ -130,11 +130,9 @@ class TestWatch:
         until(lambda: told)
         assert told[0] >= began
 
-    def test_a_folder_that_comes_late_is_watched_from_the_next_look_on(
-        self, tmp_path: Path
-    ) -> None:
-        folder = tmp_path / "nvidia-caps"
-        gate = acl_gate({GPU: [str(folder / "nvidia-cap1")]}, tmp_path)
+    def test_a_folder_that_comes_late_is_watched_from_the_next_look_on(self, place: Path) -> None:
+        folder = place / "nvidia-caps"
+        gate = acl_gate({GPU: [str(folder / "nvidia-cap1")]}, place)
         calls: list[float] = []
         watch = NodeWatch(on_disturbed=lambda: calls.append(time.monotonic()))
         watch.follow(gate)
@@ -169,9 +167,9 @@ class TestAgent:
     """The whole agent on a real node."""
 
     @pytest.fixture
-    def node(self, tmp_path: Path) -> str:
-        (tmp_path / nodes.LISTED).write_text("[]")
-        return make_node(tmp_path / nodes.NODE, minor=250)
+    def node(self, place: Path) -> str:
+        (place / nodes.LISTED).write_text("[]")
+        return make_node(place / nodes.NODE, minor=250)
 
     @pytest.fixture
     def plane(self) -> Iterator[ControlPlaneDouble]:
@@ -184,7 +182,7 @@ class TestAgent:
 
     @pytest.fixture
     def agent(
-        self, node: str, tmp_path: Path, plane: ControlPlaneDouble, monkeypatch: pytest.MonkeyPatch
+        self, node: str, place: Path, plane: ControlPlaneDouble, monkeypatch: pytest.MonkeyPatch
     ) -> Iterator[Agent]:
         monkeypatch.setattr("workers.host.agent.open_users", lambda config: People())
         made = Agent(
@@ -192,7 +190,7 @@ class TestAgent:
                 host="gpu-01",
                 url=plane.url,
                 token=TOKEN,
-                state_dir=tmp_path,
+                state_dir=place,
                 vendor="tests.host.nodes:open_vendor",
                 gate="acl",
             ),
@@ -270,10 +268,10 @@ class TestAgent:
 
 
 @pytest.mark.bpf
-def test_leases_hold_in_the_moment_before_a_changed_node_is_put_right(tmp_path: Path) -> None:
-    node = make_node(tmp_path / "nvidia0")
+def test_leases_hold_in_the_moment_before_a_changed_node_is_put_right(place: Path) -> None:
+    node = make_node(place / "nvidia0")
     with control_group("user.slice") as group:
-        gate = bpf_gate({GPU: [node]}, tmp_path, [group])
+        gate = bpf_gate({GPU: [node]}, place, [group])
         gate.set(GPU, [ALICE], group_open=False)
 
         os.chmod(node, 0o666)
