@@ -20,7 +20,10 @@ PARTS = {
     "calendar": "bench.calendar_week",
     "slots": "bench.free_slots",
     "holders": "bench.holders",
+    "agent": "bench.agent_cost",
+    "nudge": "bench.nudge",
     "slot-end": "bench.slot_end",
+    "slot-end-in-trouble": "bench.slot_end_in_trouble",
     "frozen-redis": "bench.frozen_redis",
 }
 
