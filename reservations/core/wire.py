@@ -38,6 +38,18 @@ Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 # Outside of these a clock is broken, and arithmetic could leave what `datetime` can hold.
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def check_instants(*instants: datetime | None) -> None:
+    """Refuses what no working clock says.
+
+    Raises:
+        ValueError: one lies too far away.
+    """
+    if any(one is not None and not _EARLIEST <= one < _LATEST for one in instants):
+        raise ValueError("instants must lie between the years 1970 and 2200")
+
+
 # Waits that can be added to any such instant; who means "for ever" writes years.
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Hours = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
@@ -75,12 +87,18 @@ class Grant(Shape, frozen=True, kw_only=True):
     keep_if_free: bool = False
     kind: Literal["normal", "service"] = "normal"
 
+    def __post_init__(self) -> None:
+        check_instants(self.start, self.end)
+
 
 class Hold(Shape, frozen=True, kw_only=True):
     """Until when nothing is changed on a host and nobody is stopped there, and why; None: until resumed."""
 
     reason: ShortText = ""
     until: Instant | None = None
+
+    def __post_init__(self) -> None:
+        check_instants(self.until)
 
     def holds(self, now: datetime) -> bool:
         return self.until is None or now < self.until
@@ -136,6 +154,9 @@ class Plan(Shape, frozen=True, kw_only=True):
     complete_until: Instant | None = None
     cancelled: tuple[Count, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_instants(self.as_of, self.server_time, self.complete_until)
+
 
 class DeviceInfo(Shape, frozen=True, kw_only=True):
     """One device as its vendor names it. ``minor`` is None where no device node exists."""
@@ -181,8 +202,7 @@ class ProcessUse(Shape, frozen=True, kw_only=True):
     protected: ShortText | None = None
 
     def __post_init__(self) -> None:
-        if self.started is not None and not _EARLIEST <= self.started < _LATEST:
-            raise ValueError("instants must lie between the years 1970 and 2200")
+        check_instants(self.started)
 
 
 class Sample(Shape, frozen=True, kw_only=True):
@@ -211,9 +231,7 @@ class Sample(Shape, frozen=True, kw_only=True):
     haunted: bool = False
 
     def __post_init__(self) -> None:
-        for instant in (self.at, self.last_busy):
-            if instant is not None and not _EARLIEST <= instant < _LATEST:
-                raise ValueError("instants must lie between the years 1970 and 2200")
+        check_instants(self.at, self.last_busy)
 
 
 class HealthProblem(Shape, frozen=True, kw_only=True):
@@ -244,6 +262,9 @@ class SamplesAnswer(Shape, frozen=True, kw_only=True):
     plan_etag: str
     server_time: Instant
     watched: bool = False
+
+    def __post_init__(self) -> None:
+        check_instants(self.server_time)
 
 
 ReportKind = Literal[

@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
-from reservations.core.wire import Inventory, Plan, Report, Reports, Samples
+from reservations.core.wire import Inventory, Plan, Report, Reports, Samples, SamplesAnswer
 from tests.host.clocks import NOON
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
 from workers.host import control_plane
@@ -75,6 +76,30 @@ def test_an_answer_of_another_shape_is_garbage(double, client, body):
 
     with pytest.raises(Garbage):
         client.fetch_plan(None)
+
+
+@pytest.mark.parametrize("year", [1, 1969, 2200, 9999])
+@pytest.mark.parametrize("field", ["as_of", "server_time", "complete_until", "start", "end"])
+def test_an_instant_that_cannot_be_reckoned_with_is_garbage(double, client, field, year):
+    """The agent adds to such instants and subtracts from them, in every look."""
+    content = msgspec.json.decode(msgspec.json.encode(double.plan()))
+    content["grants"] = [msgspec.json.decode(msgspec.json.encode(grant("GPU-1")))]
+    about = content["grants"][0] if field in {"start", "end"} else content
+    about[field] = f"{year:04}-12-31T23:59:59Z"
+    double.spoil = msgspec.json.encode(content)
+
+    with pytest.raises(Garbage):
+        client.fetch_plan(None)
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+@pytest.mark.parametrize("shape", [SamplesAnswer, Unchanged])
+def test_no_other_answer_comes_from_beyond_all_clocks(shape, year):
+    instant = f"{year:04}-12-31T23:59:59Z"
+    content = {"plan_etag": "t", "server_time": instant, "as_of": "2027-03-01T12:00:00Z"}
+
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(content, shape)
 
 
 def test_an_endless_answer_is_cut_off(double, client, monkeypatch):

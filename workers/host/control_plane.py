@@ -18,6 +18,7 @@ from reservations.core.wire import (
     ReportsAnswer,
     Samples,
     SamplesAnswer,
+    check_instants,
 )
 from workers.host.clock import HostClock
 
@@ -54,6 +55,9 @@ class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
 
     as_of: Instant
     server_time: Instant
+
+    def __post_init__(self) -> None:
+        check_instants(self.as_of, self.server_time)
 
 
 class _Response(msgspec.Struct, frozen=True, kw_only=True):
