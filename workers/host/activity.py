@@ -1,5 +1,6 @@
 """When a device last did something, and when it was lost or came back: what one reading cannot say."""
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Literal
 import msgspec
 
 from reservations.core.wire import Sample
+
+logger = logging.getLogger(__name__)
 
 BUSY_PERCENT = 5.0
 # Drivers and libraries move a little memory about while nothing happens.
@@ -59,8 +62,12 @@ class Activity:
     def _save(self) -> None:
         """Not synced to disk: it may be a minute old anyway."""
         temporary = self._path.with_suffix(".tmp")
-        temporary.write_bytes(msgspec.json.encode(self._last_busy))
-        temporary.replace(self._path)
+        try:
+            temporary.write_bytes(msgspec.json.encode(self._last_busy))
+            temporary.replace(self._path)
+        except OSError:
+            # In a minute again: only a restart would forget it.
+            logger.exception("when devices last worked cannot be written down")
         self._saved = dict(self._last_busy)
 
     def _stamp(self, sample: Sample) -> Sample:

@@ -32,6 +32,7 @@ from workers.host.by_hand import HandFile, HandReader, HoldWatch, adopted, obeye
 from workers.host.clock import HostClock
 from workers.host.config import Config
 from workers.host.control_plane import ControlPlane
+from workers.host.disk import Disk
 from workers.host.fence import Fence
 from workers.host.fleet import Fleet
 from workers.host.hands import Hands
@@ -80,6 +81,7 @@ class Agent:
         config.state_dir.mkdir(parents=True, exist_ok=True)
         self._config = config
         self.clock = clock or HostClock()
+        self._disk = Disk()
         self._store = PlanStore(config.state_dir)
         self.spool = Spool(config.state_dir / "spool.jsonl")
         self._names = Names(open_users(config))
@@ -231,13 +233,11 @@ class Agent:
         if not reports and self._ladder == before:
             return
         boot_id, done = self.clock.boot_id, tuple(reports)
-        try:
-            self._store.save_ladder(
-                StoredLadder(boot_id=boot_id, ladder=self._ladder, reports=done)
-            )
-        finally:
-            self._report(*done)
-            self._teller.hear(done)
+        stored = StoredLadder(boot_id=boot_id, ladder=self._ladder, reports=done)
+        with self._disk.keeping("who was warned and signalled"):
+            self._store.save_ladder(stored)
+        self._report(*done)
+        self._teller.hear(done)
 
     def _pass(self, in_force: InForce, reports: list[Report], *, full: bool) -> tuple[Sight, bool]:
         """Looks once, does what follows and adds its reports; True if more may follow at once."""
@@ -274,7 +274,8 @@ class Agent:
         if now >= self._sample_due(in_force):
             self._offer(samples, in_force, now)
         found = self._status(sight, in_force, now)
-        status.write(self._config.state_dir, found)
+        with self._disk.keeping("what `berth-host status` shows"):
+            status.write(self._config.state_dir, found)
         self._summary = status.in_a_line(found)
         devices = self._fence.devices
         self._teller.tell(samples, in_force, devices, ladder=self._ladder, now=now)
@@ -357,6 +358,7 @@ class Agent:
         found += attention.problems(self._ladder)
         found += self._fence.problems()
         found += displays.problems(self._displays) + self._teller.problems()
+        found += self._disk.problems()
         found += self._hand.problems(in_force)
         for link in self._links:
             found += link.problems()

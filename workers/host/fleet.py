@@ -68,7 +68,11 @@ class Fleet:
             return False
         self.devices = devices
         seen = _Seen(boot_id=self._clock.boot_id, devices=devices)
-        replace_file(self._path, msgspec.json.encode(seen))
+        try:
+            replace_file(self._path, msgspec.json.encode(seen))
+        except OSError:
+            # Worth something only at a start while the driver does not answer.
+            logger.exception("devices cannot be written down")
         return True
 
 

@@ -28,6 +28,7 @@ from reservations.core.wire import (
 from workers.host.clock import HostClock
 from workers.host.config import LocalLimits
 from workers.host.control_plane import ControlPlane, Garbage, Unchanged
+from workers.host.disk import Disk
 from workers.host.names import Names
 from workers.host.plan_store import KeptGrant, PlanStore, StoredPlan, Unreadable
 
@@ -85,6 +86,7 @@ class PlanKeeper:
         self._reported: set[str] = set()
         self._unknown: set[str] = set()
         self._corrupt = False
+        self._disk = Disk()
         self._stored: StoredPlan | None = None
         # Whether the control plane has called us by our name since this process started.
         self.introduced = False
@@ -128,6 +130,7 @@ class PlanKeeper:
         if self._corrupt:
             text = "the stored plan was damaged; devices are closed until a plan is fetched"
             found.append(HealthProblem(code="plan_corrupt", text=text))
+        found += self._disk.problems()
         stored = self._stored
         until = stored.plan.complete_until if stored else None
         if until and self._clock.now() >= until:
@@ -220,8 +223,10 @@ class PlanKeeper:
 
     def _keep(self, stored: StoredPlan) -> None:
         with self._lock:
-            self._store.save_plan(stored)
+            # Also where it cannot be kept on disk: what it says holds.
             self._stored = stored
+            with self._disk.keeping("the plan"):
+                self._store.save_plan(stored)
 
     def _uids(self, stored: StoredPlan, *, only_unknown: bool) -> dict[str, int]:
         """Who the plan's names are. A name that was known stays known when it cannot be looked up."""

@@ -70,7 +70,11 @@ class Spool:
             for known in ids & self._waiting.keys():
                 del self._waiting[known]
             rest = (msgspec.json.encode(report) + b"\n" for report in self._waiting.values())
-            replace_file(self._path, b"".join(rest))
+            try:
+                replace_file(self._path, b"".join(rest))
+            except OSError:
+                # Sent again after a restart, and stored once.
+                logger.exception("spool=%s", self._path)
 
     def _load(self) -> None:
         broken = False

@@ -33,7 +33,7 @@ class Originals:
         """Keep how this node is now, unless that is known already.
 
         Raises:
-            OSError: It cannot be kept.
+            OSError: There is no such node.
         """
         if self.of(node) is None:
             original = _Original(boot_id=self._boot_id, identity=identity(node), access=access)
@@ -49,17 +49,17 @@ class Originals:
         return known.access if known and known.identity == identity(node) else None
 
     def forget(self, node: str) -> None:
-        """It has been given back.
-
-        Raises:
-            OSError: It cannot be kept.
-        """
+        """It has been given back."""
         if node in self._known:
             self._save({path: one for path, one in self._known.items() if path != node})
 
     def _save(self, known: dict[str, _Original]) -> None:
-        replace_file(self._path, msgspec.json.encode(known))
+        """On disk too, if that can be: a gate that stays open would be worse than an original forgotten."""
         self._known = known
+        try:
+            replace_file(self._path, msgspec.json.encode(known))
+        except OSError:
+            logger.exception("file=%s cannot be written", self._path)
 
     def _load(self) -> dict[str, _Original]:
         try:
