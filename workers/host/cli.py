@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from workers.host import clock, config, status
+from workers.host import clock, config, room, status
 from workers.host.agent import Agent
 from workers.host.commands import break_glass, everybody
 from workers.host.commands.words import WrongCall
@@ -34,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     configuration = config.read(os.environ)
+    room.take_all_there_is()
     logging.basicConfig(
         level=os.environ.get("LOG_LEVEL", "INFO"),
         format="%(asctime)s %(levelname)s %(name)s %(message)s",

@@ -4,11 +4,11 @@ By number and not by path: a container has nodes of its own. `readlink` sorts ou
 `statx` without sync reads the rest, because a plain stat hangs on a dead network mount.
 """
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from workers.host.room import check_room
 from workers.host.statx import device_number
 
 _PSEUDO_FILES = ("socket:[", "pipe:[", "anon_inode:")
@@ -20,7 +20,8 @@ def numbers_of(paths: Iterable[str]) -> frozenset[int]:
     for path in paths:
         try:
             number = device_number(path)
-        except OSError:
+        except OSError as error:
+            check_room(error)
             continue
         if number is not None:
             numbers.add(number)
@@ -99,7 +100,8 @@ def held_somewhere(pid: int, proc: Path = Path("/proc")) -> frozenset[int]:
     """
     try:
         threads = os.listdir(f"{proc}/{pid}/task")
-    except OSError:
+    except OSError as error:
+        check_room(error)
         return frozenset()
     tables = (_numbers_in(f"{proc}/{pid}/task/{thread}/fd") for thread in threads)
     return frozenset().union(*(table for table in tables if table))
@@ -109,7 +111,8 @@ def _numbers_in(folder: str) -> frozenset[int] | None:
     """The device numbers in one descriptor table; None when it is empty or cannot be listed."""
     try:
         names = os.listdir(folder)
-    except OSError:
+    except OSError as error:
+        check_room(error)
         return None
     if not names:
         return None
@@ -118,8 +121,7 @@ def _numbers_in(folder: str) -> frozenset[int] | None:
         try:
             number = _number_at(f"{folder}/{name}")
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
-                raise
+            check_room(error)
             continue  # closed since it was listed, or on a mount that is dead
         if number is not None:
             numbers.add(number)

@@ -13,6 +13,7 @@ from workers.host.holders import HolderScan, Moment, Target
 from workers.host.names import Names
 from workers.host.processes import Processes, read_facts
 from workers.host.readings import Readings
+from workers.host.room import NoRoomError
 from workers.host.vendors.base import Vendor
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class Lookout:
         self._names = names
         self._clock = clock
         self._scan = scan
+        self._no_room = ""
 
     def look(
         self, devices: Sequence[DeviceInfo], gate: Gate, *, full: bool, read: bool = True
@@ -60,11 +62,7 @@ class Lookout:
         fresh = self._readings.take(uuids, wait_s=TICK_WAIT_S) if read else self._unread(uuids)
         if full:
             self._scan.full_scan()
-        holders = self._scan.look(
-            [self._target(device, fresh[device.uuid]) for device in devices],
-            moment=Moment(now=self._clock.now(), boottime_s=self._clock.boottime_s()),
-            may_open=_may_open(gates, devices),
-        )
+        holders = self._holders(devices, fresh, may_open=_may_open(gates, devices))
         return Sight(
             observed={
                 device.uuid: DeviceState(gate=gates.get(device.uuid), holders=holders[device.uuid])
@@ -82,7 +80,29 @@ class Lookout:
     @property
     def problems(self) -> list[HealthProblem]:
         """What somebody should know of the last look."""
-        return [*self._scan.problems, *self._vendor.problems()]
+        no_room = [HealthProblem(code="no_room", text=self._no_room)] if self._no_room else []
+        return [*no_room, *self._scan.problems, *self._vendor.problems()]
+
+    def _holders(
+        self,
+        devices: Sequence[DeviceInfo],
+        fresh: Mapping[str, Sample],
+        *,
+        may_open: frozenset[int] | None,
+    ) -> Mapping[str, tuple[Holder, ...] | None]:
+        """Unknown where there is no room to look: gates go on, and nobody is stopped."""
+        try:
+            found = self._scan.look(
+                [self._target(device, fresh[device.uuid]) for device in devices],
+                moment=Moment(now=self._clock.now(), boottime_s=self._clock.boottime_s()),
+                may_open=may_open,
+            )
+        except NoRoomError as error:
+            logger.error("processes cannot be looked at: %s", error)  # noqa: TRY400
+            self._no_room = f"The processes of this host cannot be looked at: {error}"[:500]
+            return {device.uuid: None for device in devices}
+        self._no_room = ""
+        return found
 
     def _unread(self, uuids: Iterable[str]) -> dict[str, Sample]:
         now = self._clock.now()

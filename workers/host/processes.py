@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from sys import byteorder
 
+from workers.host.room import check_room, kept_at_most
+
 PROC = Path("/proc")
 # include/linux/proc_ns.h: the inode of the machine's first pid namespace is fixed.
 INIT_PID_NAMESPACE_INODE = 0xEFFFFFFC
@@ -119,15 +121,20 @@ def _read_uids(pid: int, proc: Path) -> tuple[int, int]:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError as error:
+        check_room(error)
+        raise
 
 
 def _namespace_owner(pid: int, proc: Path) -> int | None:
     """Of namespaces within each other the outermost counts: only that was made by a uid of here."""
     try:
         namespace = os.open(f"{proc}/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        check_room(error)
         return None
     try:
         if os.fstat(namespace).st_ino == INIT_USER_NAMESPACE_INODE:
@@ -141,7 +148,8 @@ def _namespace_owner(pid: int, proc: Path) -> int | None:
                 )
             os.close(namespace)
             namespace = parent
-    except OSError:
+    except OSError as error:
+        check_room(error)
         return None
     finally:
         os.close(namespace)
@@ -157,14 +165,18 @@ class Processes:
         self.proc = proc
         self._open_pidfd = open_pidfd
         self._pidfds: dict[int, int] = {}
+        self._swept = False
 
     def look(self, pid: int) -> Facts | None:
-        """The facts of a process that is alive, which from now on can be signalled; else None."""
+        """The facts of a process that is alive, which from now on can be signalled; else None.
+
+        Of a crowd too large to hold all of it the rest is seen, and can be signalled once there is room.
+        """
         if pid <= 1:
             return None
         pidfd = self._pidfd(pid)
         if pidfd is None:
-            return None
+            return None if self._has_room() else read_facts(pid, self.proc)
         facts = read_facts(pid, self.proc)
         if facts is None or _has_ended(pidfd):
             self._let_go(pid)
@@ -185,6 +197,7 @@ class Processes:
 
     def keep_only(self, pids: Iterable[int]) -> None:
         """Let go of every process but these."""
+        self._swept = False
         for pid in self._pidfds.keys() - set(pids):
             self._let_go(pid)
 
@@ -196,11 +209,25 @@ class Processes:
         if kept is not None and not _has_ended(kept):
             return kept
         self._let_go(pid)
+        if not self._has_room():
+            return None
         try:
             self._pidfds[pid] = self._open_pidfd(pid)
-        except (OSError, OverflowError):
+        except OverflowError:
+            return None
+        except OSError as error:
+            check_room(error)
             return None
         return self._pidfds[pid]
+
+    def _has_room(self) -> bool:
+        """Once in each look those that have ended make room."""
+        most = kept_at_most()
+        if len(self._pidfds) >= most and not self._swept:
+            self._swept = True
+            for pid in [pid for pid, pidfd in self._pidfds.items() if _has_ended(pidfd)]:
+                self._let_go(pid)
+        return len(self._pidfds) < most
 
     def _send(self, pid: int, *signals: signal.Signals) -> bool:
         pidfd = self._pidfds.get(pid)

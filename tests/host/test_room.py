@@ -1,0 +1,94 @@
+"""A person with more processes on a device than the agent may open descriptors hides nobody by that."""
+
+import contextlib
+import itertools
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.core.stage import ALICE, BOB, at, grant
+from tests.host.people import child, wait_for_ever
+from tests.host.slot import Bench
+from tests.waiting import until
+from workers.host.descriptors import held_numbers
+from workers.host.processes import read_facts
+from workers.host.room import NoRoomError, kept_at_most
+
+pytestmark = pytest.mark.root
+MANY = 60
+
+
+@contextlib.contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = (number for number in itertools.count() if _is_free(number))
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (next(itertools.islice(free, count, None)), before[1])
+    )
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return True
+    return False
+
+
+def _is_empty(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def crowd(node: str) -> Callable[[Callable[[], None]], None]:
+    def body(ready: Callable[[], None]) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.open(node, os.O_RDWR)
+        for _ in range(MANY):
+            if os.fork() == 0:
+                wait_for_ever()
+        ready()
+        wait_for_ever()
+
+    return body
+
+
+def test_a_crowd_that_is_larger_than_the_agents_room_is_seen_and_ended(bench: Bench) -> None:
+    bench.grants = [grant(ALICE), grant(BOB, at(hours=1))]
+    bench.tick(at(minutes=1))
+    with child(ALICE, crowd(bench.node)) as train, descriptors_left(MANY - 10):
+        assert kept_at_most() < MANY
+        bench.listed = [train.pid]
+
+        bench.tick(at(hours=1))
+        assert len(bench.look().holders or ()) > MANY
+        bench.tick(at(10, hours=1))
+        assert "gone" not in bench.tick(at(10.1, hours=1))
+        assert not bench.opens_for(BOB)
+
+        train.reap()
+        # Each time as many as there is room for.
+        for seconds in (11, 12, 13):
+            bench.tick(at(seconds, hours=1))
+        until(lambda: _is_empty(train.pid))
+        assert "gone" in [report.kind for report in bench.reports] + bench.tick(at(14, hours=1))
+        assert bench.opens_for(BOB)
+
+
+def test_without_any_room_nobody_is_taken_for_gone(bench: Bench) -> None:
+    with child(ALICE, crowd(bench.node)) as train:
+        bench.listed = [train.pid]
+        with descriptors_left(0), pytest.raises(NoRoomError):
+            read_facts(train.pid)
+        with descriptors_left(0), pytest.raises(NoRoomError):
+            held_numbers(train.pid)
