@@ -66,6 +66,7 @@ class GpuHost:
             "PATH": os.environ["PATH"],
             "LD_LIBRARY_PATH": str(self.library),
             "NVML_STAND_IN": str(self.state),
+            "NVML_STAND_IN_POLL_MS": "1000",
             "BERTH_HOST_NAME": NAME,
             "BERTH_URL": url,
             "BERTH_HOST_TOKEN": TOKEN,

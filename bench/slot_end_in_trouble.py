@@ -1,8 +1,8 @@
 """The same on real nodes with real ACLs and people, where things hang.
 
-Another process has a descriptor on a file system whose server never answers, somebody in the plan has
-a name that the name service never resolves, and there are 1,000 processes of other people. (What those
-of people with a slot cost besides is among the figures of `holders`.)
+Another process has a descriptor on a file system whose server never answers, and somebody in the plan
+has a name that the name service never resolves. What 1,000 processes add to each look is among the
+figures of `holders`.
 """
 
 import contextlib
@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from bench.crowd_of_processes import crowd
 from bench.ends import GRACE_S, Jobs, Slots, run
 from bench.figures import Figure
 from bench.gpu_host import HANGS, NAME, OPENED, UUIDS, GpuHost
@@ -23,9 +22,7 @@ from bench.site import Site
 from tests.host.control_plane import ControlPlaneDouble, grant
 from tests.waiting import until
 
-PROCESSES = 1_000
-# None of the crowd's.
-FIRST_UID = 61_101
+FIRST_UID = 61_001
 _UMOUNT_FORCE = 1
 
 
@@ -50,7 +47,6 @@ def measure(site: Site) -> Iterator[Figure]:
 
     try:
         with (
-            crowd(site.much(PROCESSES, 200), []),
             _held_dead_mount(folder / "dead"),
             ControlPlaneDouble(NAME) as plane,
         ):
