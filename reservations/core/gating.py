@@ -23,7 +23,7 @@ from reservations.core.enforcement import (
     SetGate,
     Tell,
 )
-from reservations.core.rights import Rights
+from reservations.core.rights import Rights, turn_of
 from reservations.core.wire import ReportKind
 
 
@@ -36,7 +36,11 @@ class GateCase:
     mark: GateMark
     foreign: frozenset[Party]
     always_open: frozenset[int]
+    enforcing_since: datetime | None
     stuck: Rung | None = None
+
+    def turn_of(self, grant: HostGrant) -> datetime:
+        return turn_of(grant, self.rights.given_back, enforcing_since=self.enforcing_since)
 
     @property
     def kept(self) -> frozenset[int]:
@@ -77,7 +81,7 @@ def gate_step(case: GateCase, *, told: frozenset[str], now: datetime) -> GateSte
     if not stands and not verdict.may_set:
         return _left_alone(case, verdict, told)
     once = tuple(
-        opened(grant, case.rights.opens_at(grant))
+        opened(grant, case.turn_of(grant))
         for grant in case.rights.honoured
         if grant.uid in wanted.uids
     )
@@ -111,11 +115,9 @@ def _left_alone(case: GateCase, verdict: drift.Verdict, told: frozenset[str]) ->
     """Nothing is set and nothing claimed; whom it was not opened for is told why."""
     text = "something else on the host keeps changing who may open the device"
     waiting = [
-        grant
-        for grant in case.rights.honoured
-        if opened(grant, case.rights.opens_at(grant)).id not in told
+        grant for grant in case.rights.honoured if opened(grant, case.turn_of(grant)).id not in told
     ]
-    waits = tuple(_delay(grant, text) for grant in waiting)
+    waits = tuple(_delay(grant, text, turn=case.turn_of(grant)) for grant in waiting)
     return GateStep(
         actions=(*_tell(verdict.facts), *_tell(_untold(waits, told))),
         once=waits,
@@ -143,10 +145,7 @@ def _set_aside(rights: Rights) -> list[Fact]:
         return [_about("overlap", grant, edge=None) for grant in rights.disputed]
     text = "an administrator of the host has given the device to somebody else for a while"
     began = by_hand.start
-    return [
-        _delay(grant, text, since=max(grant.start, began), edge=max(grant.start, began))
-        for grant in rights.disputed
-    ]
+    return [_delay(grant, text, turn=max(grant.start, began)) for grant in rights.disputed]
 
 
 def _about(kind: ReportKind, grant: HostGrant, *, edge: datetime | None) -> Fact:
@@ -169,17 +168,15 @@ def _delayed(case: GateCase, wanted: GateState) -> list[Fact]:
     if stuck_at is not None:
         text = "a process on the device cannot be ended; it needs attention"
     return [
-        _delay(grant, text, since=stuck_at)
+        _delay(grant, text, turn=case.turn_of(grant), since=stuck_at)
         for grant in case.rights.honoured
         if grant.uid not in wanted.uids
     ]
 
 
-def _delay(
-    grant: HostGrant, text: str, *, since: datetime | None = None, edge: datetime | None = None
-) -> Fact:
-    fact = _about("delayed", grant, edge=edge or grant.start)
-    return msgspec.structs.replace(fact, since=since or grant.start, text=text)
+def _delay(grant: HostGrant, text: str, *, turn: datetime, since: datetime | None = None) -> Fact:
+    fact = _about("delayed", grant, edge=turn)
+    return msgspec.structs.replace(fact, since=since or turn, text=text)
 
 
 def _closed(case: GateCase, wanted: GateState) -> list[Fact]:

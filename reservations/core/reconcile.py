@@ -125,7 +125,9 @@ def _move_gates(
     # What was told of a running grant is not told again because its device could not be read once.
     running = [grant for grant in world.grants if grant.start <= world.now < grant.end]
     by_hand = tuple(given_back(world.grants, now=world.now))
-    told = ladder.told & {opened(grant, turn_of(grant, by_hand)).id for grant in running}
+    since = ladder.enforcing_since
+    turns = {grant: turn_of(grant, by_hand, enforcing_since=since) for grant in running}
+    told = ladder.told & {opened(grant, turn).id for grant, turn in turns.items()}
     for device in devices:
         if device.state.gate is None:
             continue
@@ -148,6 +150,7 @@ def _gate_case(world: World, device: Device, observed: GateState) -> GateCase:
         mark=device.mark or GateMark(device=device.rights.device, state=None),
         foreign=in_the_way,
         always_open=frozenset(world.settings.always_open_uids),
+        enforcing_since=world.ladder.enforcing_since,
         stuck=next(stuck, None),
     )
 

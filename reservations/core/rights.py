@@ -44,10 +44,6 @@ class Rights:
         """When the honoured booking began here."""
         return min((grant.start for grant in self.honoured), default=None)
 
-    def opens_at(self, grant: HostGrant) -> datetime:
-        """When an honoured grant's turn came."""
-        return turn_of(grant, self.given_back)
-
     def cover(self, people: frozenset[int]) -> bool:
         """Whether one of them has a grant that is in force."""
         return not people.isdisjoint(self.uids | {grant.uid for grant in self.disputed})
@@ -80,14 +76,19 @@ def given_back(grants: Iterable[HostGrant], *, now: datetime) -> Iterable[HostGr
     return (grant for grant in grants if grant.booking is None and grant.end <= now)
 
 
-def turn_of(grant: HostGrant, by_hand: Iterable[HostGrant]) -> datetime:
-    """Its start, or the end of what root gave to somebody else meanwhile: the device opens again then."""
+def turn_of(
+    grant: HostGrant, by_hand: Iterable[HostGrant], *, enforcing_since: datetime | None
+) -> datetime:
+    """When the device is to open for it: its start, or what came later and makes it open once more.
+
+    That is the end of what root gave to somebody else meanwhile, or the host's switch to enforce.
+    """
     interruptions = (
         one.end
         for one in by_hand
         if one.device == grant.device and one.uid != grant.uid and one.end > grant.start
     )
-    return max(interruptions, default=grant.start)
+    return max((*interruptions, enforcing_since or grant.start, grant.start))
 
 
 def _told_apart(

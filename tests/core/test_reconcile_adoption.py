@@ -186,3 +186,24 @@ def test_grants_of_one_booking_for_several_people_at_once_are_no_dispute() -> No
     assert [fact.uid for fact in told if fact.kind == "overrun"] == [ALICE]
     assert stage.alive(jobs[BOB])
     assert stage.open_to() == {BOB, CAROL}
+
+
+def test_a_running_booking_that_waits_for_an_adopted_job_after_a_second_switch_is_told_that_it_opened() -> (
+    None
+):
+    stage = Stage(grants=[grant(ALICE, end=at(hours=2))])
+    first = stage.tick(at(0))
+    stage.settings = msgspec.structs.replace(SETTINGS, mode="observe")
+    stage.ticks([at(60)])
+    stage.run(BOB, at(70))
+
+    stage.settings = SETTINGS
+    told = stage.ticks(every(1, at(80), at(200)))
+
+    assert kinds(first) == ["opened"]
+    assert [(f.kind, f.uid, f.edge) for f in told if f.kind in {"delayed", "opened"}] == [
+        ("delayed", ALICE, at(80)),
+        ("opened", ALICE, at(80)),
+    ]
+    # The server keeps each id once.
+    assert first[0].id not in {fact.id for fact in told}
