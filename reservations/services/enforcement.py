@@ -11,14 +11,12 @@ from reservations import announce
 from reservations.core import wire
 from reservations.models import Allocation, Booking, Device, Host, Report
 from reservations.selectors import bookings
-from reservations.services import audit, inventory, report_notices
+from reservations.services import audit, inventory, openings, report_notices
 from reservations.services.hosts import host_actor
 from reservations.services.report_notices import Directory, Event
 
 # Nothing that a host keeps in its spool is older; a clock that says so is broken.
 _OLDEST = timedelta(days=400)
-# What tells whether a booking's devices let its people in.
-_OPENING = ("delayed", "opened")
 _FACTS = ("unix_name", "uid", "pids", "latency_s", "device")
 
 
@@ -114,29 +112,8 @@ def _store(host: Host, report: wire.Report, known: _Known, *, received_at: datet
         _note_state(device, report.kind, now=at)
     event = Event(known.directory, host, report, at, booking, device)
     report_notices.tell(event, now=received_at)
-    if booking is not None and report.kind in _OPENING:
-        _note_opening(booking)
-
-
-def _note_opening(booking: Booking) -> None:
-    """Remember since when and why a device of the booking is not open, as its host last said of each.
-
-    By the hosts' clocks, not by the order of arrival: what waited in a spool changes nothing newer.
-    """
-    waiting: dict[tuple[int | None, str], tuple[datetime, str]] = {}
-    told = Report.objects.filter(booking=booking, kind__in=_OPENING).order_by("at", "pk")
-    for kind, at, device, body in told.values_list("kind", "at", "device_id", "body"):
-        who = (device, str(body.get("unix_name") or body.get("uid")))
-        if kind == "opened":
-            waiting.pop(who, None)
-        else:
-            since = waiting[who][0] if who in waiting else at
-            waiting[who] = (since, body.get("text", ""))
-    first = min(waiting.values(), default=None)
-    booking.held_back_since, booking.held_back_why = first or (None, "")
-    Booking.objects.filter(pk=booking.pk).update(
-        held_back_since=booking.held_back_since, held_back_why=booking.held_back_why
-    )
+    if booking is not None and report.kind in openings.KINDS:
+        openings.note(booking)
 
 
 def _note_state(device: Device, kind: wire.ReportKind, *, now: datetime) -> None:

@@ -12,7 +12,7 @@ from django.db import transaction
 from reservations import announce
 from reservations.core.errors import Invalid, NotFound, NotPossibleNow
 from reservations.models import Allocation, Device, Host, HostStatus
-from reservations.services import audit, locks, plans
+from reservations.services import audit, locks, openings, plans
 from reservations.services.actors import Actor
 from reservations.services.tokens import digest
 
@@ -105,6 +105,8 @@ def set_mode(
         current.mode, current.settings = mode, checked
         current.save(update_fields=["mode", "settings"])
         audit.record("host_changed", actor=actor, now=now, host=host, before=before, after=after)
+        if before["mode"] == Host.Mode.ENFORCE != mode:
+            openings.note_those_of(current)
         announce.nudge([host.name])
     return current
 

@@ -6,8 +6,8 @@ import pytest
 
 from reservations.models import AuditEntry, Device, Notice
 from reservations.selectors.visible import Viewer, booking_row, calendar_row
-from reservations.services import enforcement, inventory
-from reservations.services.actors import Actor
+from reservations.services import enforcement, hosts, inventory
+from reservations.services.actors import BERTH, Actor
 from tests import build
 from tests.build import NOON
 from tests.hosts import HOUR, MINUTE, SECOND, registered, report
@@ -91,6 +91,15 @@ def test_an_old_delay_that_waited_in_a_spool_changes_nothing(host, booking, alic
 def test_after_its_end_a_booking_that_never_opened_is_held_back_no_more(host, booking, alice):
     say(host, "delayed", booking, text=WAITING)
     assert opening(booking, alice, at=NOON + 4 * HOUR) is None
+
+
+def test_nothing_is_held_back_on_a_host_that_enforces_no_more(host, booking, alice):
+    say(host, "delayed", booking, text=WAITING)
+    hosts.set_mode(host, mode="observe", settings={}, actor=BERTH, now=NOON + MINUTE)
+    booking.refresh_from_db()
+    assert opening(booking, alice, at=NOON + MINUTE) is None
+    say(host, "delayed", booking, after=59, text=WAITING)
+    assert opening(booking, alice, at=NOON + MINUTE) is None
 
 
 @pytest.mark.parametrize(
