@@ -12,7 +12,7 @@ import msgspec
 
 from reservations.core.lifecycle import LAST_CHANGE_BEFORE_END
 from reservations.core.period import Period
-from reservations.core.wire import ReportKind, Shape
+from reservations.core.wire import ReportKind, Shape, Uid
 
 
 class HostGrant(Shape, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class HostGrant(Shape, frozen=True, kw_only=True):
 
     booking: int | None
     device: str
-    uid: int
+    uid: Uid
     unix_name: str
     start: datetime
     end: datetime

@@ -31,7 +31,9 @@ DeviceKind = Literal["gpu", "mig"]
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 ShortText = Annotated[str, msgspec.Meta(max_length=200)]
-Uid = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 2)]
+# The next one is -1, which means "nobody in particular" to the kernel.
+LAST_UID = 2**32 - 2
+Uid = Annotated[int, msgspec.Meta(ge=0, le=LAST_UID)]
 # As large as a database can hold: anything beyond is nonsense, and must not become a server error.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]

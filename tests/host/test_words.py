@@ -32,7 +32,9 @@ def test_durations_are_written_as_people_write_them(text, expected):
     assert duration(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "4", "h", "-1h", "1h2d", "1.5h", "4 h", "9999d", "soon"])
+@pytest.mark.parametrize(
+    "text", ["", "4", "h", "-1h", "1h2d", "1.5h", "4 h", "9999d", "soon", "²h", "٣h"]
+)
 def test_anything_else_is_no_duration(text):
     with pytest.raises(ValueError, match=r"expected a duration|longer than a year"):
         duration(text)
@@ -82,3 +84,9 @@ def test_the_lines_of_modprobe_that_close_the_nodes_are_named_with_their_files(t
 
 def test_where_no_line_was_written_there_is_nothing_to_remove(tmp_path):
     assert modprobe.advice(tmp_path) == []
+
+
+@pytest.mark.parametrize("wanted", ["²", "٠", "-0", "1e0", "", "\udcff"])
+def test_what_only_looks_like_a_number_names_no_device(wanted):
+    with pytest.raises(WrongCall):
+        find_device(DEVICES, wanted)

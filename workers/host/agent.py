@@ -78,7 +78,7 @@ class Agent:
         clock: HostClock | None = None,
         leave: Callable[[int], object] = os._exit,
     ) -> None:
-        config.state_dir.mkdir(parents=True, exist_ok=True)
+        config.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._config = config
         self.clock = clock or HostClock()
         self._disk = Disk()

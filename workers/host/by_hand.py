@@ -19,7 +19,7 @@ import msgspec
 from reservations.core.enforcement import HostGrant, Ladder, PlanState
 from reservations.core.wire import HealthProblem, Hold, Report, ReportKind, Shape
 from workers.host.clock import HostClock
-from workers.host.files import Damaged, read_checked, set_aside, write_checked
+from workers.host.files import Damaged, open_lock, read_checked, set_aside, write_checked
 from workers.host.plans import InForce
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class HandFile:
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
         """One change at a time; waits for another that is under way."""
-        with self.path.with_name("by_hand.lock").open("a") as lock:
+        with open_lock(self.path.with_name("by_hand.lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

@@ -89,17 +89,13 @@ def read(environ: Mapping[str, str]) -> Config:
     host = environ.get("BERTH_HOST_NAME", "")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", host):
         raise ConfigError(f"BERTH_HOST_NAME={host!r}: expected the host's name in Berth")
-    found = read_local(environ)
+    found = with_limits(read_local(environ), environ)
     url, token = _url(environ.get("BERTH_URL", "")), _token(environ)
     return msgspec.structs.replace(found, url=url, token=token)
 
 
 def read_local(environ: Mapping[str, str]) -> Config:
-    """As far as it concerns this machine alone; nobody can be asked with it.
-
-    Raises:
-        ConfigError: the file with the local limits cannot be used.
-    """
+    """As far as it concerns this machine alone, without its limits; nobody can be asked with it."""
     return Config(
         host=environ.get("BERTH_HOST_NAME", ""),
         url="",
@@ -110,8 +106,16 @@ def read_local(environ: Mapping[str, str]) -> Config:
         gate=environ.get("BERTH_GATE", "acl"),
         slices=slices(environ),
         redis_url=environ.get("REDIS_URL", ""),
-        local=_limits(environ),
     )
+
+
+def with_limits(config: Config, environ: Mapping[str, str]) -> Config:
+    """The same with what the host's own administrator holds back.
+
+    Raises:
+        ConfigError: the file with the local limits cannot be used.
+    """
+    return msgspec.structs.replace(config, local=_limits(environ))
 
 
 def _url(url: str) -> str:

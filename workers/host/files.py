@@ -4,7 +4,7 @@ import contextlib
 import os
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -53,6 +53,14 @@ def replace_file(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def open_lock(path: Path) -> IO[bytes]:
+    """A file to hold a lock on, that only its owner may open: whoever can read a file can lock it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if os.fstat(descriptor).st_uid == os.geteuid():
+        os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "wb")
 
 
 def set_aside(path: Path) -> Path:

@@ -12,10 +12,13 @@ import msgspec
 
 from reservations.core.enforcement import DeviceState, HostGrant, Ladder
 from reservations.core.wire import DeviceInfo, HealthProblem, Hold, Mode, Shape
+from workers.host.files import open_lock
 from workers.host.lookout import Sight
+from workers.host.plain_text import plain
 
 # How long whoever waits for the lock leaves it alone between two looks.
 LOCK_LOOK_S = 0.05
+MAX_LINE = 4000
 
 
 class DeviceStatus(Shape, frozen=True, kw_only=True):
@@ -119,7 +122,7 @@ def only_agent(folder: Path, *, wait_s: float = 0.0) -> Iterator[None]:
         AlreadyRunning: another process has it.
     """
     until = time.monotonic() + wait_s
-    with (folder / "agent.lock").open("a") as file:
+    with open_lock(folder / "agent.lock") as file:
         while not _locked(file):
             if time.monotonic() >= until:
                 raise AlreadyRunning(f"another agent already enforces {folder}")
@@ -127,7 +130,7 @@ def only_agent(folder: Path, *, wait_s: float = 0.0) -> Iterator[None]:
         yield
 
 
-def _locked(file: IO[str]) -> bool:
+def _locked(file: IO[bytes]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -166,7 +169,13 @@ def in_words(status: Status, *, running: bool, now: datetime) -> str:
         for grant in status.grants
     ]
     lines += [f"problem: {problem.text}" for problem in status.health] or ["no problems"]
-    return "\n".join(lines)
+    # Names, models and reasons are others' words.
+    return "\n".join(_indented(line) for line in lines)
+
+
+def _indented(line: str) -> str:
+    depth = len(line) - len(line.lstrip(" "))
+    return " " * depth + plain(line, limit=MAX_LINE)
 
 
 def in_a_line(status: Status) -> str:

@@ -19,6 +19,7 @@ from workers.host.by_hand import ByHand, held_in_words
 from workers.host.commands import modprobe
 from workers.host.commands.desk import Desk
 from workers.host.commands.words import WrongCall, called, duration, find_device, instant
+from workers.host.plain_text import plain
 from workers.host.status import Status
 
 _LATE = "The agent has not obeyed yet; see its log, and `berth-host status`."
@@ -81,8 +82,10 @@ def _told_of_grant(seen: Status | None, given: HostGrant) -> int:
 
 def hold(options: argparse.Namespace) -> int:
     desk = _desk(options)
+    if options.for_ == timedelta(0):
+        raise WrongCall("a hold of no time at all; to end one: berth-host resume")
     until = desk.now() + options.for_ if options.for_ else None
-    wanted = Hold(reason=options.reason[:200], until=until)
+    wanted = Hold(reason=plain(options.reason, limit=200), until=until)
     report = desk.report("held", held_in_words(wanted))
     said = desk.say(lambda said: msgspec.structs.replace(said, hold=wanted), report)
     _print(
@@ -223,9 +226,7 @@ def add_to(commands: Any) -> None:
         help="90m, 4h, 1d12h; 0",
     )
     one = _command(commands, "hold", hold, "change no gate and stop nobody, until resumed")
-    one.add_argument(
-        "--for", dest="for_", type=_duration, default=timedelta(0), metavar="TIME", help="90m, 4h"
-    )
+    one.add_argument("--for", dest="for_", type=_duration, metavar="TIME", help="90m, 4h")
     one.add_argument("--reason", default="", help="people read it")
     _command(commands, "resume", resume, "end a hold, or take a released host back")
     one = _command(

@@ -12,15 +12,16 @@ from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
-from reservations.core.wire import DeviceInfo, Report, ReportKind
+from reservations.core.wire import LAST_UID, DeviceInfo, Report, ReportKind
 from workers.host import config, fleet, status
 from workers.host.agent import Agent
 from workers.host.assembly import open_users, open_vendor
 from workers.host.by_hand import DAMAGED, ByHand, HandFile
 from workers.host.clock import HostClock
-from workers.host.commands.words import WrongCall
+from workers.host.commands.words import WrongCall, is_number
 from workers.host.files import Damaged
 from workers.host.names import Names
+from workers.host.plain_text import plain
 from workers.host.plan_store import PlanStore
 from workers.host.vendors.base import VendorError
 from workers.host.wake import wake
@@ -37,8 +38,10 @@ class Desk:
     def __init__(self, environ: Mapping[str, str], folder: str | None) -> None:
         """For root, and on simulated hosts for the folder's owner.
 
+        The local limits are read by whoever sets a gate: a hold must not fail for want of them.
+
         Raises:
-            WrongCall: somebody else calls.
+            WrongCall: somebody else calls, or ``folder`` is none.
         """
         self._environ = config.environment(environ)
         if folder:
@@ -46,6 +49,8 @@ class Desk:
         self._config = config.read_local(self._environ)
         self.folder = self._config.state_dir
         _check_root(self.folder)
+        if not self.folder.is_dir() and (folder or self.folder.exists()):
+            raise WrongCall(f"{self.folder} is no folder of an agent")
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clock = HostClock()
         if plan := PlanStore(self.folder).peek_plan():
@@ -74,8 +79,10 @@ class Desk:
     def person(self, user: str) -> tuple[str, int]:
         """Name and uid of a user, given by either."""
         names = Names(open_users(self._config))
-        if user.isdigit():
+        if is_number(user):
             uid: int | None = int(user)
+            if int(user) > LAST_UID:
+                raise WrongCall(f"{user} is no uid")
             name = names.name_of(int(user), wait_s=1.0) or f"uid-{user}"
         else:
             answers = names.uids_of([user], wait_s=NAMES_WAIT_S)
@@ -119,7 +126,7 @@ class Desk:
     def act_alone(self) -> None:
         """One look of an agent that stops nobody, where none runs."""
         with contextlib.suppress(status.AlreadyRunning):
-            Agent(self._config).once()
+            Agent(config.with_limits(self._config, self._environ)).once()
 
     def obeyed(self, said: ByHand) -> status.Status | None:
         """What the agent sees once it has obeyed, or None if it has not within `OBEY_LIMIT_S`."""
@@ -147,7 +154,7 @@ def _check_root(folder: Path) -> None:
 
 def _who(environ: Mapping[str, str]) -> str:
     if by := environ.get("SUDO_USER"):
-        return f"by {by} as root"
+        return f"by {plain(by, limit=64)} as root"
     try:
         login = int(Path("/proc/self/loginuid").read_text())
         return f"by {pwd.getpwuid(login).pw_name} as root"

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from reservations.core.wire import DeviceInfo
 
 LONGEST = timedelta(days=366)
-_DURATION = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?")
+_DURATION = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?", re.ASCII)
 
 
 class WrongCall(RuntimeError):
@@ -32,13 +32,18 @@ def duration(text: str) -> timedelta:
     return wanted
 
 
+def is_number(text: str) -> bool:
+    """Of plain figures only: there are others, and not all of them can be reckoned with."""
+    return text.isascii() and text.isdigit()
+
+
 def find_device(devices: Sequence[DeviceInfo], wanted: str) -> DeviceInfo:
     """The device with this index, or whose UUID begins so; ``GPU-`` may be left out.
 
     Raises:
         WrongCall: there is none, or more than one.
     """
-    if wanted.isdigit() and len(wanted) <= 3:
+    if is_number(wanted) and len(wanted) <= 3:
         found = [one for one in devices if one.index == int(wanted) and one.parent is None]
     else:
         start = wanted.lower()
