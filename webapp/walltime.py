@@ -45,6 +45,11 @@ def day_text(instant: datetime, zone: ZoneInfo) -> str:
     return date_format(instant.astimezone(zone), "D j M")
 
 
+def moment_text(instant: datetime, zone: ZoneInfo) -> str:
+    """``Tue 1 Dec 14:00``."""
+    return f"{day_text(instant, zone)} {time_text(instant, zone)}"
+
+
 def span_text(start: datetime, end: datetime, zone: ZoneInfo) -> str:
     """``Tue 1 Dec 14:00 – 18:00``; the second day only when it differs."""
     same_day = start.astimezone(zone).date() == end.astimezone(zone).date()

@@ -164,7 +164,12 @@ def _delayed(case: GateCase, wanted: GateState) -> list[Fact]:
     if not case.foreign:
         return []
     stuck_at = case.stuck.stuck_at if case.stuck else None
-    text = f"waiting until {len(case.foreign)} other user(s) are off the device"
+    others = len(case.foreign)
+    text = (
+        "somebody else has to leave it first"
+        if others == 1
+        else f"{others} others have to leave it first"
+    )
     if stuck_at is not None:
         text = "a process on the device cannot be ended; it needs attention"
     return [

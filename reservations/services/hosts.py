@@ -106,7 +106,7 @@ def set_mode(
         current.save(update_fields=["mode", "settings"])
         audit.record("host_changed", actor=actor, now=now, host=host, before=before, after=after)
         if before["mode"] == Host.Mode.ENFORCE != mode:
-            openings.note_those_of(current)
+            openings.note_those_of(current, now=now)
         announce.nudge([host.name])
     return current
 

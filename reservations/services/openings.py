@@ -33,10 +33,10 @@ def note(booking: Booking) -> None:
     )
 
 
-def note_those_of(host: Host) -> None:
+def note_those_of(host: Host, *, now: datetime) -> None:
     """After a change of the host's mode."""
     held_back = Booking.objects.filter(
-        held_back_since__isnull=False, allocations__device__host=host
+        held_back_since__isnull=False, end__gt=now, allocations__device__host=host
     )
     for booking in bookings.whole().filter(pk__in=held_back.values("pk")):
         note(booking)

@@ -167,7 +167,7 @@ def test_whoever_waits_for_a_device_sees_why_and_that_it_is_over(visit, timeline
     bobs = timeline(people["bob"], day="today")
     lists = visit(people["bob"], "/live/")
     facts = {"device": "SIM-0", "booking": booking.pk, "unix_name": "bob"}
-    why = "waiting until 1 other user(s) are off the device"
+    why = "somebody else has to leave it first"
 
     delayed = report("delayed", at=now, text=why, **facts)
     enforcement.record(devices[0].host, [delayed], received_at=now)

@@ -13,7 +13,7 @@ from tests.build import NOON
 from tests.hosts import HOUR, MINUTE, SECOND, registered, report
 
 pytestmark = pytest.mark.django_db
-WAITING = "waiting until 1 other user(s) are off the device"
+WAITING = "somebody else has to leave it first"
 STUCK = "a process on the device cannot be ended; it needs attention"
 
 

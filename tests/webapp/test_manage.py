@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 import redis
@@ -12,6 +13,7 @@ from reservations.models import AuditEntry, Device, Host, HostStatus
 from reservations.selectors import holds as holds_read
 from reservations.services import hosts
 from tests import build
+from webapp import walltime
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -164,16 +166,28 @@ def test_a_host_is_held_and_resumed(admin, host):
     assert abs(held.until - clock.now() - timedelta(hours=4)) < timedelta(minutes=1)
     text = text_of(admin.get("/manage/hosts/gpu1/"))
     assert re.search(r"Held until .+: new driver by Ada since", text)
-    assert "Ada held the host. new driver" in text
+    until = walltime.moment_text(held.until, ZoneInfo("UTC"))
+    assert f"gpu1 is held until {until}." in text
+    assert f"Ada held the host until {until}. new driver" in text
     admin.post("/manage/hosts/gpu1/resume/")
     assert "Ada let the host act again." in text_of(admin.get("/manage/hosts/gpu1/"))
     assert not holds_read.in_force(now=clock.now()).exists()
 
 
+def test_what_the_agent_says_of_the_same_hold_is_not_said_twice(admin, host):
+    admin.post("/manage/hosts/gpu1/hold/", {"reason": "new driver", "minutes": "240"})
+    by_hand = {"code": "held", "text": "held until resumed (by root): nobody is stopped"}
+    obeyed = {"code": "held", "text": "held until 12:00 UTC (new driver): nobody is stopped"}
+    HostStatus.objects.update(health=[obeyed])
+    assert "12:00 UTC" not in text_of(admin.get("/manage/"))
+    HostStatus.objects.update(health=[by_hand])
+    assert by_hand["text"] in text_of(admin.get("/manage/"))
+
+
 def test_all_hosts_are_held_and_resumed(admin, host):
     build.host("gpu2")
     response = admin.post("/manage/hold/", {"reason": "fire drill", "minutes": "30"}, follow=True)
-    assert "2 hosts are held." in text_of(response)
+    assert "2 hosts are held until " in text_of(response)
     assert set(holds_read.rows(now=clock.now())) == {"gpu1", "gpu2"}
     assert "2 hosts act again." in text_of(admin.post("/manage/resume/", follow=True))
 
@@ -182,6 +196,9 @@ def test_all_hosts_are_held_and_resumed(admin, host):
 def test_a_hold_needs_its_reason(admin, host, path):
     response = admin.post(path, {"reason": " ", "minutes": "30"})
     assert response.status_code == 400
+    assert "Nothing was changed." in text_of(response)
+    # The page that refuses stands at the form's own address, and is read anew from there.
+    assert admin.get(path, follow=True).status_code == 200
     assert "This field is required." in text_of(response)
     assert not holds_read.in_force(now=clock.now()).exists()
 

@@ -100,6 +100,8 @@ class HostState:
             }
         names = {one.uuid: one.name for one in self.devices}
         for problem in status.health:
+            if self.hold is not None and f"({self.hold.reason})" in problem["text"]:
+                continue  # Its own note says so, in the reader's time.
             where = names.get(problem.get("device", ""), problem.get("device", ""))
             yield f"{where}: {problem['text']}" if where else str(problem["text"])
 

@@ -8,9 +8,10 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from reservations import clock, livestore
 from reservations.core import errors
@@ -41,6 +42,19 @@ def for_operators(
             return refusal(request, error)
 
     return login_required(guarded)
+
+
+def of_a_form(
+    view: Callable[Concatenate[HttpRequest, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """Where a form is sent to. Whoever reads there, after a refusal, is led to the form's page."""
+
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if request.method in {"GET", "HEAD"}:
+            return redirect(reverse("manage-host", kwargs=kwargs) if kwargs else "manage")
+        return view(request, *args, **kwargs)
+
+    return require_http_methods(["GET", "HEAD", "POST"])(guarded)
 
 
 @require_safe
@@ -110,7 +124,7 @@ def _states(found: list[Host], *, now: datetime) -> list[HostState]:
     ]
 
 
-@require_POST
+@of_a_form
 @for_operators
 def mode(request: HttpRequest, name: str) -> HttpResponse:
     """To observe or to warn; the way to enforce leads through its preview."""
@@ -165,12 +179,13 @@ def enforce(request: HttpRequest, name: str) -> HttpResponse:
     )
 
 
-@require_POST
+@of_a_form
 @for_operators
 def settings(request: HttpRequest, name: str) -> HttpResponse:
     found = managing.host(name)
     form = SettingsForm(found, request.POST)
     if not form.is_valid():
+        _refuse(request)
         return _host(request, found, settings_form=form, hold_form=HoldForm(), status=400)
     try:
         hosts.set_mode(
@@ -188,46 +203,57 @@ def settings(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("manage-host", name=name)
 
 
-@require_POST
+@of_a_form
 @for_operators
 def hold_all(request: HttpRequest) -> HttpResponse:
     form = HoldForm(request.POST)
     if not form.is_valid():
+        _refuse(request)
         return _overview(request, form, status=400)
     return _hold(request, None, form)
 
 
-@require_POST
+@of_a_form
 @for_operators
 def hold(request: HttpRequest, name: str) -> HttpResponse:
     form = HoldForm(request.POST)
     if not form.is_valid():
+        _refuse(request)
         found = managing.host(name)
         return _host(request, found, settings_form=SettingsForm(found), hold_form=form, status=400)
     return _hold(request, [name], form)
 
 
+def _refuse(request: HttpRequest) -> None:
+    """At the top of the page: the fields that say why may be far below."""
+    messages.error(request, _("Nothing was changed. What is wrong stands below, in red."))
+
+
 def _hold(request: HttpRequest, names: list[str] | None, form: HoldForm) -> HttpResponse:
     now = clock.now()
+    until = now + form.duration
     done = holds.hold(
         names,
         reason=form.cleaned_data["reason"],
-        until=now + form.duration,
+        until=until,
         actor=actor_of(request),
         now=now,
     )
-    text = ngettext("%(count)d host is held.", "%(count)d hosts are held.", len(done))
-    messages.success(request, text % {"count": len(done)})
+    text = ngettext(
+        "%(host)s is held until %(end)s.", "%(count)d hosts are held until %(end)s.", len(done)
+    )
+    end = walltime.moment_text(until, current_zone())
+    messages.success(request, text % {"host": ", ".join(done), "count": len(done), "end": end})
     return _back(names)
 
 
-@require_POST
+@of_a_form
 @for_operators
 def resume_all(request: HttpRequest) -> HttpResponse:
     return _resume(request, None)
 
 
-@require_POST
+@of_a_form
 @for_operators
 def resume(request: HttpRequest, name: str) -> HttpResponse:
     return _resume(request, [name])
@@ -236,8 +262,8 @@ def resume(request: HttpRequest, name: str) -> HttpResponse:
 def _resume(request: HttpRequest, names: list[str] | None) -> HttpResponse:
     done = holds.resume(names, actor=actor_of(request), now=clock.now())
     if done:
-        text = ngettext("%(count)d host acts again.", "%(count)d hosts act again.", len(done))
-        messages.success(request, text % {"count": len(done)})
+        text = ngettext("%(host)s acts again.", "%(count)d hosts act again.", len(done))
+        messages.success(request, text % {"host": ", ".join(done), "count": len(done)})
     else:
         messages.success(request, _("Nothing was held."))
     return _back(names)
@@ -247,7 +273,7 @@ def _back(names: list[str] | None) -> HttpResponseRedirect:
     return redirect("manage-host", name=names[0]) if names else redirect("manage")
 
 
-@require_POST
+@of_a_form
 @for_operators
 def device_fine(request: HttpRequest, name: str) -> HttpResponse:
     """An operator has looked at the device that needed attention, and takes it for fine."""

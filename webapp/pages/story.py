@@ -70,12 +70,9 @@ class _Facts:
         start, end = _instant(values.get("start")), _instant(values.get("end"))
         return walltime.span_text(start, end, self._zone) if start and end else ""
 
-    @property
-    def end(self) -> str:
-        end = _instant(self.after.get("end"))
-        if end is None:
-            return ""
-        return f"{walltime.day_text(end, self._zone)} {walltime.time_text(end, self._zone)}"
+    def instant(self, name: str) -> str:
+        at = _instant(self.after.get(name))
+        return walltime.moment_text(at, self._zone) if at else ""
 
 
 def _instant(value: Any) -> datetime | None:
@@ -97,7 +94,7 @@ def _moved(facts: _Facts) -> str:
 
 
 def _extended(facts: _Facts) -> str:
-    return _("%(who)s extended it until %(end)s.") % {"who": facts.who, "end": facts.end}
+    return _("%(who)s extended it until %(end)s.") % {"who": facts.who, "end": facts.instant("end")}
 
 
 def _host_changed(facts: _Facts) -> str:
@@ -106,6 +103,19 @@ def _host_changed(facts: _Facts) -> str:
         values = {"who": facts.who, "before": before, "after": after}
         return _("%(who)s switched it from %(before)s to %(after)s.") % values
     return _("%(who)s changed its settings.") % {"who": facts.who}
+
+
+def _host_held(facts: _Facts) -> str:
+    if until := facts.instant("until"):
+        return _("%(who)s held the host until %(until)s.") % {"who": facts.who, "until": until}
+    return _("%(who)s held the host.") % {"who": facts.who}
+
+
+def _device_changed(facts: _Facts) -> str:
+    values = {"who": facts.who, "where": facts.where, "manager": facts.after.get("managed_by")}
+    if facts.after.get("bookable"):
+        return _("%(who)s lets people book %(where)s.") % values
+    return _("%(who)s lets nobody book %(where)s; it is managed by %(manager)s.") % values
 
 
 def _sentence(text: str) -> Callable[[_Facts], str]:
@@ -120,6 +130,8 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
     "moved": _moved,
     "extended": _extended,
     "host_changed": _host_changed,
+    "host_held": _host_held,
+    "device_changed": _device_changed,
     **{
         verb: _sentence(text)
         for verb, text in {
@@ -135,7 +147,7 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "ending": noop("It ends soon."),
             "ended": noop("The slot ended."),
             "opened": noop("%(where)s opened for %(person)s."),
-            "delayed": noop("%(where)s is not open yet: somebody else is still on it."),
+            "delayed": noop("%(where)s is not open yet."),
             "early_signalled": noop(
                 "%(person)s's processes on %(where)s were told that the end is near "
                 "(SIGUSR1, pid %(pids)s)."
@@ -156,7 +168,7 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "resumed": noop("The host acts again."),
             "yielded": noop("An administrator of the host has Berth leave %(where)s alone."),
             "taken_back": noop("Berth looks after %(where)s again."),
-            "adopted": noop("What ran then may stay until somebody books its device."),
+            "adopted": noop("An administrator of the host adopted what runs there."),
             "released_host": noop(
                 "An administrator of the host has put every device back as it was."
             ),
@@ -170,14 +182,12 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "device_back": noop("%(where)s is back."),
             "agent_started": noop("The agent started."),
             "host_added": noop("%(who)s added the host."),
-            "host_held": noop("%(who)s held the host."),
             "host_resumed": noop("%(who)s let the host act again."),
             "host_silent": noop("The host fell silent."),
             "host_back": noop("The host is back."),
             "token_rotated": noop("%(who)s gave the host a new token."),
             "device_added": noop("The host named a new device: %(where)s."),
             "device_moved": noop("%(where)s turned up on this host."),
-            "device_changed": noop("%(who)s changed what %(where)s is used for."),
             "device_divided": noop("%(where)s was divided; its parts are booked instead."),
             "device_fine": noop("%(who)s marked %(where)s as fine."),
             "device_recovered": noop("What could not be ended on %(where)s is gone."),
@@ -234,7 +244,9 @@ _NEXT: dict[str, str] = {
     "host_silent": noop("Look at its worker: berth-host status."),
     "released_host": noop("berth-host resume gives its devices back to Berth."),
     "yielded": noop("berth-host yield --back gives it back to Berth."),
-    "held": noop("What was said by hand ends with: berth-host resume."),
+    "held": noop(
+        "A hold of this page ends with Resume; one by hand, with berth-host resume on the host."
+    ),
 }
 
 # What is due when the slot begins; all else that has a latency is due when it ends.

@@ -18,8 +18,7 @@ def _zone() -> ZoneInfo:
 
 @register.filter
 def day_time(instant: datetime) -> str:
-    zone = _zone()
-    return f"{walltime.day_text(instant, zone)} {walltime.time_text(instant, zone)}"
+    return walltime.moment_text(instant, _zone())
 
 
 @register.filter

@@ -10,7 +10,7 @@ const EVERY_MS = 10_000;
 async function refresh() {
   if (document.hidden) return;
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
-  if (!answer?.ok || answer.redirected) return;
+  if (!answer?.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of document.querySelectorAll("[data-fresh]")) {
     const fresh = page.getElementById(part.id);
