@@ -13,7 +13,10 @@ env.load_defaults(DATA / "env")
 DEBUG = False
 SECRET_KEY = env.secret("SECRET_KEY")
 if not SECRET_KEY:
-    raise ImproperlyConfigured("SECRET_KEY is not set; `make up` makes one in var/env")
+    raise ImproperlyConfigured(
+        f"SECRET_KEY is not set, also not in {DATA / 'env'}. `make up` writes it there; of a site with "
+        "another folder, name that: BERTH_DATA=/its/folder"
+    )
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 # Where people find the site; links in calendar feeds start with it.

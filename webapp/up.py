@@ -106,7 +106,7 @@ def _run(data: Path) -> int:
             supervisor.start(part)
         _wait_until(lambda: _is_ready(port), supervisor)
         _manage("demo", "--bookings")
-        _print_welcome(port, time.monotonic() - began)
+        _print_welcome(data, port, time.monotonic() - began)
         while True:
             time.sleep(1)  # noqa: TID251 -- the supervisor's own loop
             supervisor.restart_dead()
@@ -213,18 +213,26 @@ def _host_parts(data: Path, port: int) -> list[Part]:
         Part(
             f"host-{name}",
             [sys.executable, "-m", "workers.host", "run"],
-            {
-                "BERTH_HOST_NAME": name,
-                "BERTH_URL": f"http://127.0.0.1:{port}",
-                "BERTH_HOST_TOKEN_FILE": str(data / "sim" / name / "token"),
-                "BERTH_STATE_DIR": str(data / "sim" / name),
-                "BERTH_RUN_DIR": str(data / "sim" / name / "run"),
-                "BERTH_VENDOR": "simulated",
-                "BERTH_GATE": "record",
-            },
+            _host_environment(data / "sim" / name, name, port),
         )
         for name in SIMULATED_HOSTS
     ]
+
+
+def _host_environment(folder: Path, name: str, port: int) -> dict[str, str]:
+    """What the host's worker gets; also in its ``host.env``, for `berth-host` in another shell."""
+    environment = {
+        "BERTH_HOST_NAME": name,
+        "BERTH_URL": f"http://127.0.0.1:{port}",
+        "BERTH_HOST_TOKEN_FILE": str(folder / "token"),
+        "BERTH_STATE_DIR": str(folder),
+        "BERTH_RUN_DIR": str(folder / "run"),
+        "BERTH_VENDOR": "simulated",
+        "BERTH_GATE": "record",
+    }
+    lines = [f"{variable}={value}\n" for variable, value in environment.items()]
+    (folder / "host.env").write_text("".join(lines))
+    return environment
 
 
 def _wait_until(ready: Any, supervisor: Supervisor) -> None:
@@ -281,15 +289,19 @@ def _say(text: str) -> None:
     print(f"berth: {text}", flush=True)
 
 
-def _print_welcome(port: int, seconds: float) -> None:
+def _print_welcome(data: Path, port: int, seconds: float) -> None:
+    usual = data == ROOT / "var"
+    shown = Path("var") if usual else data
+    manage = f"{'' if usual else f'BERTH_DATA={data} '}.venv/bin/python manage.py"
     print(
         f"""
-Berth runs at http://127.0.0.1:{port}   (ready after {seconds:.0f} s; logs in var/log)
+Berth runs at http://127.0.0.1:{port}   (ready after {seconds:.0f} s; logs in {shown / "log"})
 
   sign in as   alice, bob, carol (people) or admin (operator); the password is the name
   try this     drag on a row of sim-a to book it; open /live/ in a second window
-               .venv/bin/python manage.py simjob start --user bob --host sim-a --index 0 --profile train
-               .venv/bin/python manage.py token alice --scopes book
+               {manage} simjob start --user bob --host sim-a --index 0 --profile train
+               {manage} token alice --scopes book
+               env $(cat {shown / "sim" / "sim-a" / "host.env"}) bin/berth-host status
 
 Ctrl-C stops everything.
 """,
