@@ -83,3 +83,35 @@ def test_an_anchor_is_good_in_its_own_boot_only(hands):
     assert restarted.now() == NOON + timedelta(hours=1)
     assert rebooted.now() == NOON
     assert not rebooted.trusted
+
+
+def tell(hands, clock, ahead):
+    """The server, whose clock is that far ahead of what it was, answers at once."""
+    now_s = hands.boottime_s
+    clock.adjust(hands.wall + ahead, sent_s=now_s, received_s=now_s)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=400), timedelta(minutes=2), -timedelta(days=1)])
+def test_a_jump_of_the_servers_clock_is_followed_only_once_it_has_lasted(hands, ahead):
+    clock = hands.clock()
+    tell(hands, clock, timedelta(0))
+
+    for _ in range(5):
+        hands.pass_time(59)
+        tell(hands, clock, ahead)
+        assert clock.now() == hands.wall
+    hands.pass_time(120)
+    tell(hands, clock, ahead)
+
+    assert clock.now() == hands.wall + ahead
+
+
+def test_a_clock_that_jumps_about_is_never_followed(hands):
+    clock = hands.clock()
+    tell(hands, clock, timedelta(0))
+
+    for number in range(20):
+        hands.pass_time(100)
+        tell(hands, clock, timedelta(hours=number % 3))
+
+    assert clock.now() == hands.wall

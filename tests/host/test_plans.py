@@ -279,3 +279,50 @@ def test_an_unknown_name_root_and_an_unexpected_uid_get_no_grant(tmp_path, uids,
     assert desk.granted() == set()
     assert desk.kinds() == ["no_account"]
     assert not desk.keeper.unresolved
+
+
+def at_another_time(desk, ahead, *grants):
+    """The plan of a server whose clock is that far ahead."""
+    there = desk.hands.wall + ahead
+    return desk.plan(*grants, as_of=there, server_time=there)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=400), timedelta(minutes=61)])
+def test_a_server_whose_clock_jumps_ends_no_slot(desk, ahead):
+    desk.hear(ALICE)
+    desk.hands.pass_time(10)
+
+    with pytest.raises(Garbage, match="clock has jumped"):
+        desk.say(at_another_time(desk, ahead, ALICE))
+
+    (grant,) = desk.keeper.in_force().grants
+    assert grant.end > desk.keeper._clock.now()
+    assert not desk.keeper.in_force().state.confirms(ALICE.end)
+    assert desk.kinds() == ["plan_refused"]
+    assert [problem.code for problem in desk.keeper.problems()] == ["plan_refused"]
+    desk.hear(ALICE, after_s=10)
+    assert desk.keeper.problems() == []
+
+
+@pytest.mark.parametrize("heartbeat_first", [False, True])
+def test_a_server_whose_clock_was_wrong_and_is_put_right_is_heard_again(desk, heartbeat_first):
+    desk.hear(ALICE)
+    ahead = timedelta(days=400)
+    for _ in range(4):
+        desk.hands.pass_time(59)
+        with pytest.raises(Garbage):
+            desk.say(at_another_time(desk, ahead, ALICE))
+    desk.hands.pass_time(200)
+    desk.say(at_another_time(desk, ahead, ALICE))
+
+    for _ in range(6):
+        desk.hands.pass_time(59)
+        with pytest.raises(Garbage):
+            desk.hear(ALICE)
+    desk.hands.pass_time(10)
+    if heartbeat_first:
+        now_s = desk.hands.boottime_s
+        desk.keeper._clock.adjust(desk.hands.wall, sent_s=now_s, received_s=now_s)
+    desk.hear(ALICE)
+
+    assert desk.keeper.stored.as_of == desk.hands.wall

@@ -14,6 +14,10 @@ import msgspec
 
 # Corrections smaller than this never make time run backwards: an ended slot must not begin again.
 SMALL_STEP = timedelta(seconds=2)
+# No drift explains more: the server's clock was set, or is wrong. Slots must not end by the thousand
+# because of that, so it is believed only once it has lasted for so long.
+JUMP = timedelta(seconds=60)
+JUMP_LASTS_S = 300.0
 
 
 def boottime_s() -> float:
@@ -52,6 +56,8 @@ class HostClock:
         self._wall = wall
         self._anchor: Anchor | None = None
         self._latest: datetime | None = None
+        # To where the server's clock has jumped, as its time when the machine started; and since when.
+        self._jump: tuple[datetime, float] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -84,19 +90,42 @@ class HostClock:
             with self._lock:
                 self._anchor = anchor
 
+    def doubts(self, server_time: datetime, *, sent_s: float, received_s: float) -> bool:
+        """Whether this is a jump of the server's clock that has not lasted long enough to be believed."""
+        with self._lock:
+            return self._jumped(server_time, sent_s, received_s) and not self._lasts(received_s)
+
     def adjust(self, server_time: datetime, *, sent_s: float, received_s: float) -> None:
         """Learns from an exchange that took from ``sent_s`` to ``received_s`` on CLOCK_BOOTTIME.
 
         The server's time was read somewhere between the two, so a clock that already agrees with that
-        is left alone: a slow answer does not make it worse.
+        is left alone: a slow answer does not make it worse. Nor does a jump that is in doubt.
         """
         with self._lock:
+            if self._jumped(server_time, sent_s, received_s):
+                if not self._lasts(received_s):
+                    return
+                self._latest, self._jump = None, None
             if self._anchor is None:
                 self._anchor = self._at((sent_s + received_s) / 2, server_time)
             elif server_time < self._computed(sent_s):
                 self._anchor = self._at(sent_s, server_time)
             elif server_time > self._computed(received_s):
                 self._anchor = self._at(received_s, server_time)
+
+    def _jumped(self, server_time: datetime, sent_s: float, received_s: float) -> bool:
+        """Remembers since when the server's clock is elsewhere; any answer from there bears it out."""
+        early, late = self._computed(sent_s) - JUMP, self._computed(received_s) + JUMP
+        if self._anchor is None or early <= server_time <= late:
+            self._jump = None
+            return False
+        began = server_time - timedelta(seconds=received_s)
+        if self._jump is None or abs(self._jump[0] - began) > JUMP:
+            self._jump = began, received_s
+        return True
+
+    def _lasts(self, received_s: float) -> bool:
+        return self._jump is not None and received_s - self._jump[1] >= JUMP_LASTS_S
 
     def _at(self, boottime_s: float, server_time: datetime) -> Anchor:
         return Anchor(boot_id=self.boot_id, boottime_s=boottime_s, server_time=server_time)

@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 SECOND_OPINION = timedelta(seconds=60)
 # The database's clock and the web server's may differ by this much.
 MAX_CLOCK_SPREAD = timedelta(seconds=60)
+DOUBTS = "the server's clock has jumped; its plans count once it has stayed there for 5 minutes"
 # How long one fetch waits for names; slower ones are picked up afterwards.
 NAMES_WAIT_S = 2.0
 
@@ -153,10 +154,11 @@ class PlanKeeper:
         except Garbage as error:
             self._refuse(str(error))
             raise
-        if reason := self._objection(answer):
+        received_s = self._clock.boottime_s()
+        doubts = self._clock.doubts(answer.server_time, sent_s=sent_s, received_s=received_s)
+        if reason := DOUBTS if doubts else self._objection(answer):
             self._refuse(reason)
             raise Garbage(reason)
-        received_s = self._clock.boottime_s()
         self._clock.adjust(answer.server_time, sent_s=sent_s, received_s=received_s)
         self._refused = ""
         self._accept(answer)
@@ -190,15 +192,20 @@ class PlanKeeper:
         if isinstance(answer, Unchanged):
             if stored is None:
                 return "told that nothing changed, but there is no plan yet"
-            older = answer.as_of < stored.as_of
+            older = self._is_older(answer, stored)
         else:
             if answer.wire not in ACCEPTED_VERSIONS:
                 return f"plan of wire version {answer.wire}"
             if answer.host != self._host:
                 return f"plan of another host: {answer.host}"
             same_epoch = stored is not None and answer.epoch == stored.plan.epoch
-            older = stored is not None and same_epoch and answer.as_of < stored.as_of
+            older = stored is not None and same_epoch and self._is_older(answer, stored)
         return "plan older than the stored one" if older else None
+
+    def _is_older(self, answer: Plan | Unchanged, stored: StoredPlan) -> bool:
+        """What was stored while the server's clock was ahead, as it is believed by now, is not the newer."""
+        from_ahead = stored.as_of > answer.server_time + MAX_CLOCK_SPREAD
+        return answer.as_of < stored.as_of and not (from_ahead and self._clock.trusted)
 
     def _accept(self, answer: Plan | Unchanged) -> None:
         stored = self._stored
