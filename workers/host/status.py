@@ -162,10 +162,12 @@ def in_words(status: Status, *, running: bool, now: datetime) -> str:
         held = "unknown" if device.holders is None else ", ".join(device.holders) or "nobody"
         lines.append(f"  {device.index} {device.model} {device.uuid} ({device.health})")
         lines.append(f"    gate: {device.gate}; holders: {held}")
+    names = {device.uuid: f"{device.index} {device.model}" for device in status.devices}
     lines.append("grants now:" if status.grants else "grants now: none")
     lines += [
-        f"  {grant.unix_name} ({grant.uid}) on {grant.device} until {grant.end.isoformat()}"
-        + (" by hand" if grant.booking is None else f" booking={grant.booking}")
+        f"  {grant.unix_name} ({grant.uid}) on {names.get(grant.device, grant.device)} "
+        f"until {grant.end:%Y-%m-%d %H:%M:%S} UTC, "
+        + ("given by hand" if grant.booking is None else f"booking {grant.booking}")
         for grant in status.grants
     ]
     lines += [f"problem: {problem.text}" for problem in status.health] or ["no problems"]

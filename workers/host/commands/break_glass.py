@@ -115,7 +115,7 @@ def resume(options: argparse.Namespace) -> int:
     seen = desk.obeyed(said) if desk.running else None
     if seen and seen.hold:
         _print(f"An operator of the server holds it still: {held_in_words(seen.hold)}.")
-        _print("That hold ends on the server's page of hosts, or: berth-host release-host")
+        _print("It ends by itself, or on the server's manage page: /manage/")
         return 1
     return code
 
