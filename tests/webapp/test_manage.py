@@ -11,7 +11,8 @@ from reservations import clock, livestore
 from reservations.core.wire import ProcessUse, Sample
 from reservations.models import AuditEntry, Device, Host, HostStatus
 from reservations.selectors import holds as holds_read
-from reservations.services import hosts
+from reservations.services import audit, hosts
+from reservations.services.actors import BERTH
 from tests import build
 from webapp import walltime
 
@@ -172,6 +173,15 @@ def test_a_host_is_held_and_resumed(admin, host):
     admin.post("/manage/hosts/gpu1/resume/")
     assert "Ada let the host act again." in text_of(admin.get("/manage/hosts/gpu1/"))
     assert not holds_read.in_force(now=clock.now()).exists()
+
+
+def test_what_root_gave_by_hand_and_took_away_again_is_told_apart(admin, host):
+    about = {"device": build.device(host, index=0, model="A100"), "after": {"unix_name": "alice"}}
+    for why in ("until 2027-03-01 13:00 UTC; by root", "taken away again; by root"):
+        audit.record("granted_by_hand", actor=BERTH, now=clock.now(), host=host, why=why, **about)
+    text = text_of(admin.get("/manage/hosts/gpu1/"))
+    assert "gave A100 · 0 (gpu1) to alice. until 2027-03-01 13:00 UTC; by root" in text
+    assert "took A100 · 0 (gpu1) from alice again. taken away again; by root" in text
 
 
 def test_what_the_agent_says_of_the_same_hold_is_not_said_twice(admin, host):

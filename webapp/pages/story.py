@@ -53,6 +53,10 @@ class _Facts:
         return self._entry.actor.name if self._entry.actor else self._entry.actor_label
 
     @property
+    def why(self) -> str:
+        return self._entry.why
+
+    @property
     def where(self) -> str:
         device = self._entry.device
         return f"{device.name} ({device.host.name})" if device else _("the device")
@@ -111,6 +115,14 @@ def _host_held(facts: _Facts) -> str:
     return _("%(who)s held the host.") % {"who": facts.who}
 
 
+def _granted_by_hand(facts: _Facts) -> str:
+    values = {"where": facts.where, "person": facts.person}
+    # So the host says that what it gave is over.
+    if facts.why.startswith("taken away"):
+        return _("An administrator of the host took %(where)s from %(person)s again.") % values
+    return _("An administrator of the host gave %(where)s to %(person)s.") % values
+
+
 def _device_changed(facts: _Facts) -> str:
     values = {"who": facts.who, "where": facts.where, "manager": facts.after.get("managed_by")}
     if facts.after.get("bookable"):
@@ -132,6 +144,7 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
     "host_changed": _host_changed,
     "host_held": _host_held,
     "device_changed": _device_changed,
+    "granted_by_hand": _granted_by_hand,
     **{
         verb: _sentence(text)
         for verb, text in {
@@ -163,7 +176,6 @@ _SENTENCES: dict[str, Callable[[_Facts], str]] = {
             "no_account": noop("%(person)s is not known on the host; the device stays closed."),
             "overlap": noop("%(where)s is held by a booking that began earlier."),
             "grant_vanished": noop("It left the host's plan without an end; the host asks again."),
-            "granted_by_hand": noop("An administrator of the host gave %(where)s to %(person)s."),
             "held": noop("The host is held: nothing is changed there."),
             "resumed": noop("The host acts again."),
             "yielded": noop("An administrator of the host has Berth leave %(where)s alone."),
