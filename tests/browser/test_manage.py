@@ -107,7 +107,7 @@ def test_a_hold_is_seen_at_once_in_other_browsers_and_so_is_its_end(
     expect(host_head).to_contain_text("new driver")
 
     second.get_by_role("button", name="Resume", exact=True).click()
-    expect(second.get_by_text("1 host acts again.")).to_be_visible()
+    expect(second.get_by_text("sim-a acts again.")).to_be_visible()
     expect(admin.locator("#held")).not_to_contain_text("new driver")
     expect(host_head).not_to_contain_text("new driver")
     expect(card.get_by_text("new driver")).to_be_hidden()
