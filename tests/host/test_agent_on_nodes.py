@@ -192,7 +192,7 @@ def test_readings_that_fail_in_the_middle_of_a_slot_stop_nobody_and_the_gate_goe
     until(lambda: opens(folder, ALICE) == 0)
     with child(ALICE, _holds(folder)) as train:
         (folder / nodes.LISTED).write_text(json.dumps([train.pid]))
-        until(lambda: status.read(folder).devices[0].holders)
+        until(lambda: (seen := status.read(folder)) and seen.devices[0].holders)
         (folder / nodes.LISTED).unlink()
         until(lambda: status.read(folder).devices[0].health == "unknown")
 

@@ -60,7 +60,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / nodes.LISTED).write_text("[]")
     folder = tmp_path / "state"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0755", "tmpfs", folder]
+    ).returncode:
         pytest.skip("cannot mount")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)

@@ -30,7 +30,7 @@ from workers.host.activity import Activity
 from workers.host.assembly import open_users, open_vendor
 from workers.host.by_hand import HandFile, HandReader, HoldWatch, adopted, obeyed
 from workers.host.clock import HostClock
-from workers.host.config import Config
+from workers.host.config import Config, prepare_state_dir
 from workers.host.control_plane import ControlPlane
 from workers.host.disk import Disk
 from workers.host.fence import Fence
@@ -78,7 +78,7 @@ class Agent:
         clock: HostClock | None = None,
         leave: Callable[[int], object] = os._exit,
     ) -> None:
-        config.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        prepare_state_dir(config)
         self._config = config
         self.clock = clock or HostClock()
         self._disk = Disk()

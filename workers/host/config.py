@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from reservations.core.wire import HostSettings, Mode
+from workers.host.files import others_may_write
 
 STATE_DIR = Path("/var/lib/berth")
 RUN_DIR = Path("/run/berth")
@@ -116,6 +117,22 @@ def with_limits(config: Config, environ: Mapping[str, str]) -> Config:
         ConfigError: the file with the local limits cannot be used.
     """
     return msgspec.structs.replace(config, local=_limits(environ))
+
+
+def prepare_state_dir(config: Config) -> None:
+    """Makes the state folder where there is none.
+
+    Raises:
+        ConfigError: others may write into it: they could lead every file that is written there elsewhere.
+    """
+    folder = config.state_dir
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # On a simulated host nobody has any rights to lose.
+    if config.vendor != "simulated" and others_may_write(folder.stat()):
+        raise ConfigError(
+            f"BERTH_STATE_DIR={folder}: others may write into it; "
+            f"chown root {folder} && chmod 700 {folder}, and look what lies in it"
+        )
 
 
 def _url(url: str) -> str:

@@ -55,6 +55,12 @@ def replace_file(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
+def others_may_write(folder: os.stat_result) -> bool:
+    """Our own group is not others: with a group for each person, umasks let it write."""
+    group_may = folder.st_mode & 0o020 and folder.st_gid != os.getegid()
+    return folder.st_uid != os.geteuid() or bool(group_may or folder.st_mode & 0o002)
+
+
 def open_lock(path: Path) -> IO[bytes]:
     """A file to hold a lock on, that only its owner may open: whoever can read a file can lock it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -15,6 +15,7 @@ import msgspec
 from reservations.core.enforcement import HostGrant, Ladder
 from reservations.core.usage import Code, Condition, Held, judge
 from reservations.core.wire import DeviceInfo, DeviceKind, Health, Mode, Sample
+from workers.host.files import others_may_write
 from workers.host.plans import InForce
 
 NAME = "devices.json"
@@ -227,7 +228,7 @@ def _replace(folder: Path, content: bytes) -> None:
         folder.chmod(0o755)
     inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        if _others_may_write(os.fstat(inside)):
+        if others_may_write(os.fstat(inside)):
             raise PermissionError(1, "others may write into this folder")
         temporary = f".{NAME}.tmp"
         with contextlib.suppress(FileNotFoundError):
@@ -239,12 +240,6 @@ def _replace(folder: Path, content: bytes) -> None:
         os.rename(temporary, NAME, src_dir_fd=inside, dst_dir_fd=inside)
     finally:
         os.close(inside)
-
-
-def _others_may_write(folder: os.stat_result) -> bool:
-    """Our own group is not others: with a group for each person, umasks let it write."""
-    group_may = folder.st_mode & 0o020 and folder.st_gid != os.getegid()
-    return folder.st_uid != os.geteuid() or bool(group_may or folder.st_mode & 0o002)
 
 
 class Unavailable(RuntimeError):
