@@ -1,5 +1,7 @@
 """Somebody else changes a gated node: the kernel tells at once, the agent puts it right and says so."""
 
+import contextlib
+import ctypes
 import errno
 import os
 import stat
@@ -147,10 +149,32 @@ class TestWatch:
         finally:
             watch.stop()
 
+    def test_a_kernel_that_watches_nothing_more_is_told_of(self, place: Path) -> None:
+        with every_watcher_taken():
+            watch = NodeWatch(on_disturbed=lambda: None)
+        watch.follow(acl_gate({GPU: [make_node(place / "gpu")]}, place))
+        watch.start()
+        watch.stop()
+
+        assert watch.problem == (
+            "nodes are looked at every few seconds, not watched: Too many open files"
+        )
+
     def test_it_can_be_stopped_twice_and_without_having_begun(self) -> None:
         watch = NodeWatch(on_disturbed=lambda: None)
         watch.stop()
         watch.stop()
+
+
+@contextlib.contextmanager
+def every_watcher_taken() -> Iterator[None]:
+    """Until the kernel grants this uid no further inotify instance."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with contextlib.ExitStack() as taken:
+        while (one := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
+            taken.callback(os.close, one)
+        assert ctypes.get_errno() == errno.EMFILE
+        yield
 
 
 class People:

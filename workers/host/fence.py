@@ -40,5 +40,5 @@ class Fence:
         return tuple(one for one in self.devices if one.divided)
 
     def problems(self) -> list[HealthProblem]:
-        trouble = self.gate.problem
-        return [HealthProblem(code="gate", text=trouble[:500])] if trouble else []
+        troubles = (("gate", self.gate.problem), ("nodes_unwatched", self._nodes.problem))
+        return [HealthProblem(code=code, text=text[:500]) for code, text in troubles if text]

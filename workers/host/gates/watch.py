@@ -4,6 +4,7 @@ The folders of the nodes are watched: they also tell of nodes that come, and go 
 """
 
 import ctypes
+import errno
 import logging
 import os
 import select
@@ -36,25 +37,37 @@ class NodeWatch:
     def __init__(self, *, on_disturbed: Callable[[], None]) -> None:
         self._on_disturbed = on_disturbed
         self._gate: Gate | None = None
+        self.problem = ""
         self._stopping = threading.Event()
         self._events = _libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        if self._events < 0:
+            self._note(ctypes.get_errno())
         self._ending = os.eventfd(0)
         self._thread = threading.Thread(target=self._run, name="nodes", daemon=True)
 
     def start(self) -> None:
-        if self._events < 0:
-            code = ctypes.get_errno()
-            logger.error("nodes are not watched, only looked at: %s", os.strerror(code))
-            return
-        self._thread.start()
+        if self._events >= 0:
+            self._thread.start()
 
     def follow(self, gate: Gate) -> None:
         """Watch the nodes of this gate from now on; asked at every look, since folders come late."""
         self._gate = gate
         if self._events >= 0:
-            for folder in {os.path.dirname(path) for path in gate.nodes}:
-                # Again is harmless. One that is missing is asked for at the next look.
-                _libc.inotify_add_watch(self._events, os.fsencode(folder), _CHANGES)
+            folders = {os.path.dirname(path) for path in gate.nodes}
+            self._note(next(filter(None, map(self._watch, folders)), 0))
+
+    def _watch(self, folder: str) -> int:
+        """The error, if any. Again is harmless; a folder that is missing is asked for at the next look."""
+        if _libc.inotify_add_watch(self._events, os.fsencode(folder), _CHANGES) >= 0:
+            return 0
+        code = ctypes.get_errno()
+        return 0 if code == errno.ENOENT else code
+
+    def _note(self, code: int) -> None:
+        trouble = f"nodes are looked at every few seconds, not watched: {os.strerror(code)}"
+        if code and trouble != self.problem:
+            logger.error("%s", trouble)
+        self.problem = trouble if code else ""
 
     def stop(self) -> None:
         if self._stopping.is_set():
