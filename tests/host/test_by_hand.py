@@ -29,7 +29,7 @@ class Terminal:
     def __init__(self, sim, **environment) -> None:
         self.sim = sim
         told = sim.environment("")
-        wanted = {"PATH", "BERTH_STATE_DIR", "BERTH_VENDOR", "BERTH_GATE"}
+        wanted = {"PATH", "BERTH_STATE_DIR", "BERTH_RUN_DIR", "BERTH_VENDOR", "BERTH_GATE"}
         self.environment = {name: told[name] for name in wanted} | environment
 
     def types(self, *words, code=0):

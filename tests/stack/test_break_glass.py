@@ -22,6 +22,7 @@ def berth_host(host, *words):
     told = {
         "PATH": os.environ["PATH"],
         "BERTH_STATE_DIR": str(host.state_dir),
+        "BERTH_RUN_DIR": str(host.state_dir / "run"),
         "BERTH_VENDOR": "simulated",
         "BERTH_GATE": "record",
         "SUDO_USER": "olga",
