@@ -3,8 +3,7 @@
 import logging
 import pwd
 import threading
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from workers.host.simulation import SimulatedHost, SimulationError
@@ -60,14 +59,15 @@ class SimulatedUsers:
 
 
 class _Lookup:
-    """One question, answered once. ``failed`` until an answer came."""
+    """One question, answered once, at which ``tell`` is called. ``failed`` until an answer came."""
 
-    def __init__(self, users: Users, key: str | int) -> None:
-        self.done = threading.Event()
+    def __init__(self, users: Users, key: str | int, tell: Callable[[], None]) -> None:
+        self.done = False
         self.failed = True
         self.answer: int | str | None = None
         self._users = users
         self._key = key
+        self._tell = tell
         threading.Thread(target=self._run, name=f"look up {key}", daemon=True).start()
 
     def _run(self) -> None:
@@ -80,7 +80,8 @@ class _Lookup:
         except Exception:
             logger.exception("look-up failed key=%s", self._key)
         finally:
-            self.done.set()
+            self.done = True
+            self._tell()
 
 
 class Names:
@@ -88,7 +89,7 @@ class Names:
 
     def __init__(self, users: Users) -> None:
         self._users = users
-        self._lock = threading.Lock()
+        self._answered = threading.Condition()
         self._under_way: dict[str | int, _Lookup] = {}
         self._known_names: dict[int, str | None] = {}
 
@@ -97,7 +98,7 @@ class Names:
 
         A name whose look-up failed or still runs is left out; ask again later.
         """
-        answers = self._ask(set(unix_names), wait_s)
+        answers = self._ask(unix_names, wait_s)
         return {
             name: answer
             for name, answer in answers.items()
@@ -113,17 +114,35 @@ class Names:
         return self._known_names.get(uid)
 
     def _ask(self, keys: Iterable[str | int], wait_s: float) -> dict[str | int, int | str | None]:
-        with self._lock:
-            for key in keys:
-                if key not in self._under_way and len(self._under_way) < MAX_LOOKUPS:
-                    self._under_way[key] = _Lookup(self._users, key)
-            asked = {key: self._under_way[key] for key in keys if key in self._under_way}
-        until = time.monotonic() + wait_s
+        waiting = list(dict.fromkeys(keys))
         answers: dict[str | int, int | str | None] = {}
-        for key, lookup in asked.items():
-            if lookup.done.wait(max(0.0, until - time.monotonic())):
-                with self._lock:
-                    self._under_way.pop(key, None)
+        with self._answered:
+            self._answered.wait_for(lambda: self._all_answered(waiting, answers), wait_s)
+        return answers
+
+    def _all_answered(
+        self, waiting: list[str | int], answers: dict[str | int, int | str | None]
+    ) -> bool:
+        """Takes the answers that are there, and begins the look-ups for which that makes room."""
+        for key in list(waiting):
+            if key in self._under_way and self._under_way[key].done:
+                lookup = self._under_way.pop(key)
+                waiting.remove(key)
                 if not lookup.failed:
                     answers[key] = lookup.answer
-        return answers
+        for key in waiting:
+            if key not in self._under_way and self._has_room(beside=waiting):
+                self._under_way[key] = _Lookup(self._users, key, self._tell)
+        return not waiting
+
+    def _has_room(self, *, beside: Collection[str | int]) -> bool:
+        """Answers that nobody came back for make room, should it be needed."""
+        full = len(self._under_way) >= MAX_LOOKUPS
+        for key in [key for key, one in self._under_way.items() if full and one.done]:
+            if key not in beside:
+                del self._under_way[key]
+        return len(self._under_way) < MAX_LOOKUPS
+
+    def _tell(self) -> None:
+        with self._answered:
+            self._answered.notify_all()

@@ -41,6 +41,8 @@ MAX_CLOCK_SPREAD = timedelta(seconds=60)
 DOUBTS = "the server's clock has jumped; its plans count once it has stayed there for 5 minutes"
 # How long one fetch waits for names; slower ones are picked up afterwards.
 NAMES_WAIT_S = 2.0
+# ... and how long it waits to hear that those which had a uid before still have it.
+KNOWN_NAMES_WAIT_S = 0.25
 
 
 class InForce(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,8 +241,10 @@ class PlanKeeper:
         """Who the plan's names are. A name that was known stays known when it cannot be looked up."""
         wanted = _names(stored)
         known = {name: uid for name, uid in stored.uids.items() if name in wanted}
-        asked = wanted - known.keys() if only_unknown else wanted
-        answers = self._names.uids_of(asked, wait_s=NAMES_WAIT_S) if asked else {}
+        answers = self._names.uids_of(wanted - known.keys(), wait_s=NAMES_WAIT_S)
+        if not only_unknown:
+            # Only a name that is somebody else's by now would change anything: that may wait.
+            answers |= self._names.uids_of(known, wait_s=KNOWN_NAMES_WAIT_S)
         known.update((name, uid) for name, uid in answers.items() if uid is not None)
         self._unknown = {name for name in answers if name not in known}
         self._report_strangers(stored, known)
