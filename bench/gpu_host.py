@@ -39,6 +39,8 @@ class GpuHost:
     """Made below ``folder``; the worker runs in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
+        if os.geteuid() != 0:
+            raise SystemExit("a host with nodes and people of its own needs root")
         self.state_dir = folder
         self.library = stand_in.compile_into(folder / "lib").parent
         self.state = folder / "nvml.txt"
