@@ -29,10 +29,8 @@ PROCESSES = 1_000
 PROGRAMS = {"gpustat -i 1": ("gpustat", "-i", "1"), "nvitop": ("nvitop",)}
 CPU_TARGET_PERCENT = 1.0
 MEMORY_TARGET_MB = 80.0
-# The first looks fill the caches, and the plan has been fetched.
-WARM_UP_S = 10
-# A monitor has drawn its first screens by then.
-OTHER_WARM_UP_S = 4
+# By then the first looks have filled the caches, and a monitor has drawn its first screens.
+WARM_UP_S, OTHER_WARM_UP_S = 6, 3
 _WHERE_IS_THE_CURSOR = b"\x1b[6n"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -46,7 +44,7 @@ class Cost:
 
 
 def measure(site: Site) -> Iterator[Figure]:
-    span_s, other_s = site.much(60, 12), site.much(20, 6)
+    span_s, other_s = site.much(60, 6), site.much(20, 3)
     folder = site.folder / "agent-cost"
     folder.mkdir()
     host = GpuHost(folder)
