@@ -21,7 +21,7 @@ from reservations.core.enforcement import (
     Terminate,
 )
 from reservations.core.judging import Case, unadopted
-from reservations.core.wire import MAX_PIDS_PER_REPORT, HostSettings, ReportKind
+from reservations.core.wire import MAX_PIDS_PER_REPORT, MAX_TEXT, HostSettings, ReportKind
 
 # SIGKILL is repeated for what forked meanwhile, each time after twice as long.
 FIRST_GAP = timedelta(seconds=0.25)
@@ -191,7 +191,7 @@ def _why_stuck(case: Case, rung: Rung) -> str:
     restarted = (holder.keeper for holder in case.holders if holder.pid not in rung.signalled)
     names = sorted({keeper.name for keeper in restarted if keeper})
     if names:
-        return f"it is started again and again: {', '.join(names)}"[:500]
+        return f"it is started again and again: {', '.join(names)}"[:MAX_TEXT]
     return "SIGKILL did not end it: in the driver, or on a dead file system"
 
 

@@ -20,6 +20,9 @@ MAX_GRANTS = 5_000
 MAX_REPORTS_PER_BATCH = 500
 MAX_DEVICES_PER_HOST = 256
 MAX_PIDS_PER_REPORT = 200
+MAX_PROBLEMS = 100
+# Of a problem or a report; what is longer is cut before it is sent.
+MAX_TEXT = 500
 # A host clock that differs from the server's by more is a problem that somebody should look at.
 MAX_SKEW_S = 2.0
 
@@ -240,7 +243,7 @@ class HealthProblem(Shape, frozen=True, kw_only=True):
     """Something on the host that an administrator should know; ``text`` is a plain sentence."""
 
     code: Annotated[str, msgspec.Meta(max_length=64)]
-    text: Annotated[str, msgspec.Meta(max_length=500)]
+    text: Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
     device: Id | None = None
 
 
@@ -254,7 +257,7 @@ class Samples(Shape, frozen=True, kw_only=True):
     mode: Mode
     # Host clock minus server clock at the last exchange.
     clock_offset_s: float | None = None
-    health: Annotated[tuple[HealthProblem, ...], msgspec.Meta(max_length=100)] = ()
+    health: Annotated[tuple[HealthProblem, ...], msgspec.Meta(max_length=MAX_PROBLEMS)] = ()
     devices: Annotated[tuple[Sample, ...], msgspec.Meta(max_length=MAX_DEVICES_PER_HOST)] = ()
 
 
@@ -314,7 +317,7 @@ class Report(Shape, frozen=True, kw_only=True):
     pids: Annotated[tuple[Count, ...], msgspec.Meta(max_length=MAX_PIDS_PER_REPORT)] = ()
     # Seconds between the edge of the grant and this action, where there is such an edge.
     latency_s: float | None = None
-    text: Annotated[str, msgspec.Meta(max_length=500)] = ""
+    text: Annotated[str, msgspec.Meta(max_length=MAX_TEXT)] = ""
 
 
 class Reports(Shape, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from reservations.core import attention
 from reservations.core.enforcement import Decision, Ladder
 from reservations.core.reconcile import next_edge, plan_actions
 from reservations.core.wire import (
+    MAX_PROBLEMS,
     DeviceInfo,
     HealthProblem,
     Report,
@@ -36,7 +37,7 @@ from workers.host.disk import Disk
 from workers.host.fence import Fence
 from workers.host.fleet import Fleet
 from workers.host.hands import Hands
-from workers.host.heartbeat import MAX_PROBLEMS, Heartbeat, own_problems
+from workers.host.heartbeat import Heartbeat, own_problems
 from workers.host.holders import HolderScan
 from workers.host.links import DeviceLink, Link, PlanLink, PostLink
 from workers.host.lookout import Lookout, Sight

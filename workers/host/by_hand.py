@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from reservations.core.enforcement import HostGrant, Ladder, PlanState
-from reservations.core.wire import HealthProblem, Hold, Report, ReportKind, Shape
+from reservations.core.wire import MAX_TEXT, HealthProblem, Hold, Report, ReportKind, Shape
 from workers.host.clock import HostClock
 from workers.host.files import Damaged, open_lock, read_checked, set_aside, write_checked
 from workers.host.plans import InForce
@@ -128,7 +128,7 @@ class HoldWatch:
         return hold is None
 
     def _tell(self, kind: ReportKind, text: str, *, identity: str) -> None:
-        self._report(Report(id=identity, at=self._clock.now(), kind=kind, text=text[:500]))
+        self._report(Report(id=identity, at=self._clock.now(), kind=kind, text=text[:MAX_TEXT]))
 
 
 class HandFile:

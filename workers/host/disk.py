@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from reservations.core.wire import HealthProblem
+from reservations.core.wire import MAX_TEXT, HealthProblem
 
 logger = logging.getLogger(__name__)
 
@@ -34,4 +34,4 @@ class Disk:
     def problems(self) -> list[HealthProblem]:
         failed = sorted(self._failed.items())
         texts = (f"{what} cannot be written down: {why}" for what, why in failed)
-        return [HealthProblem(code="disk", text=text[:500]) for text in texts]
+        return [HealthProblem(code="disk", text=text[:MAX_TEXT]) for text in texts]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from reservations.core.wire import DeviceInfo, HealthProblem
+from reservations.core.wire import MAX_TEXT, DeviceInfo, HealthProblem
 from workers.host.assembly import open_gate
 from workers.host.config import Config
 from workers.host.fleet import Fleet
@@ -41,4 +41,4 @@ class Fence:
 
     def problems(self) -> list[HealthProblem]:
         troubles = (("gate", self.gate.problem), ("nodes_unwatched", self._nodes.problem))
-        return [HealthProblem(code=code, text=text[:500]) for code, text in troubles if text]
+        return [HealthProblem(code=code, text=text[:MAX_TEXT]) for code, text in troubles if text]

@@ -17,7 +17,7 @@ from reservations.core.enforcement import (
     Terminate,
 )
 from reservations.core.leases import Leases
-from reservations.core.wire import HealthProblem, Report
+from reservations.core.wire import MAX_TEXT, HealthProblem, Report
 from workers.host.clock import HostClock
 from workers.host.gates.base import Gate, GateError
 from workers.host.processes import Processes
@@ -55,7 +55,7 @@ class Hands:
             gate.lend(leases, now)
         except GateError as error:
             logger.error("leases: %s", error)  # noqa: TRY400 -- the text says it all
-            self._unlent.append(HealthProblem(code="action_failed", text=str(error)[:500]))
+            self._unlent.append(HealthProblem(code="action_failed", text=str(error)[:MAX_TEXT]))
 
     def act(self, decision: Decision, gate: Gate) -> tuple[list[Report], Ladder]:
         """The reports of what was done, and what to remember. One failure stops no other action."""
@@ -91,7 +91,7 @@ class Hands:
     def _failed(self, action: Action, error: Exception, ladder: Ladder) -> Ladder:
         logger.error("action failed: %s: %s", action, error)
         device = getattr(action, "device", None)
-        text = f"{type(action).__name__}: {error}"[:500]
+        text = f"{type(action).__name__}: {error}"[:MAX_TEXT]
         self._failures.append(HealthProblem(code="action_failed", text=text, device=device))
         if isinstance(action, SetGate | RestoreGate):
             return ladder.without_gate(action)
@@ -108,5 +108,5 @@ class Hands:
             uid=fact.uid,
             pids=fact.pids,
             latency_s=fact.latency_s(at),
-            text=fact.text[:500],
+            text=fact.text[:MAX_TEXT],
         )

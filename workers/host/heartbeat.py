@@ -6,11 +6,10 @@ A newer one replaces one that was not sent: nobody wants to know how it was.
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from reservations.core.wire import MAX_SKEW_S, HealthProblem, Samples
+from reservations.core.wire import MAX_SKEW_S, MAX_TEXT, HealthProblem, Samples
 from workers.host.clock import HostClock
 
 WATCHED_S = 1.0
-MAX_PROBLEMS = 100
 
 
 class Heartbeat:
@@ -56,7 +55,7 @@ def own_problems(
     """What is wrong with the host as a whole, in plain sentences."""
     found = []
     if vendor_trouble:
-        found.append(HealthProblem(code="vendor", text=vendor_trouble[:500]))
+        found.append(HealthProblem(code="vendor", text=vendor_trouble[:MAX_TEXT]))
     if not sees_the_host:
         text = "the worker is not in the host's pid namespace: it stops nobody"
         found.append(HealthProblem(code="pid_namespace", text=text))

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from reservations.core.wire import (
     MAX_REPORTS_PER_BATCH,
+    MAX_TEXT,
     DeviceInfo,
     HealthProblem,
     Inventory,
@@ -79,7 +80,7 @@ class Link(ABC):
 
     def problems(self) -> list[HealthProblem]:
         trouble = self._trouble
-        return [HealthProblem(code=f"{self.name}_link", text=trouble[:500])] if trouble else []
+        return [HealthProblem(code=f"{self.name}_link", text=trouble[:MAX_TEXT])] if trouble else []
 
     @abstractmethod
     def exchange(self) -> float:

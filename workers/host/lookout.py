@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from reservations.core.enforcement import DeviceState, GateState, Holder
-from reservations.core.wire import DeviceInfo, HealthProblem, ProcessUse, Sample
+from reservations.core.wire import MAX_TEXT, DeviceInfo, HealthProblem, ProcessUse, Sample
 from workers.host.clock import HostClock
 from workers.host.gates.base import Gate, GateError
 from workers.host.holders import HolderScan, Moment, Target
@@ -99,7 +99,7 @@ class Lookout:
             )
         except NoRoomError as error:
             logger.error("processes cannot be looked at: %s", error)  # noqa: TRY400
-            self._no_room = f"The processes of this host cannot be looked at: {error}"[:500]
+            self._no_room = f"The processes of this host cannot be looked at: {error}"[:MAX_TEXT]
             return {device.uuid: None for device in devices}
         self._no_room = ""
         return found

@@ -17,6 +17,7 @@ from reservations.core.enforcement import HostGrant, PlanState
 from reservations.core.leases import Leases, endless, leases
 from reservations.core.wire import (
     ACCEPTED_VERSIONS,
+    MAX_TEXT,
     Grant,
     HealthProblem,
     Hold,
@@ -129,7 +130,7 @@ class PlanKeeper:
     def problems(self) -> list[HealthProblem]:
         found = []
         if self._refused:
-            found.append(HealthProblem(code="plan_refused", text=self._refused[:500]))
+            found.append(HealthProblem(code="plan_refused", text=self._refused[:MAX_TEXT]))
         if self._corrupt:
             text = "the stored plan was damaged; devices are closed until a plan is fetched"
             found.append(HealthProblem(code="plan_corrupt", text=text))
@@ -289,7 +290,9 @@ class PlanKeeper:
         self._refused = reason
         logger.error("plan refused host=%s: %s", self._host, reason)
         self._report(
-            Report(id=uuid4().hex, at=self._clock.now(), kind="plan_refused", text=reason[:500])
+            Report(
+                id=uuid4().hex, at=self._clock.now(), kind="plan_refused", text=reason[:MAX_TEXT]
+            )
         )
 
 

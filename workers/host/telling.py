@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from reservations.core.endings import endings
 from reservations.core.enforcement import Ladder
-from reservations.core.wire import DeviceInfo, HealthProblem, Report, Sample, Shape
+from reservations.core.wire import MAX_TEXT, DeviceInfo, HealthProblem, Report, Sample, Shape
 from workers.host import messages, public
 from workers.host.config import Config
 from workers.host.files import Damaged, read_checked, set_aside, write_checked
@@ -53,7 +53,7 @@ class Teller:
     def problems(self) -> list[HealthProblem]:
         if self._file is None or not self._file.problem:
             return []
-        return [HealthProblem(code="public_file", text=self._file.problem[:500])]
+        return [HealthProblem(code="public_file", text=self._file.problem[:MAX_TEXT])]
 
     def hear(self, reports: Sequence[Report]) -> None:
         """What was done; `tell` says it to the people whom it is about."""

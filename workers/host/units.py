@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection
 
 from reservations.core.enforcement import Keeper
-from reservations.core.wire import HealthProblem
+from reservations.core.wire import MAX_TEXT, HealthProblem
 from workers.host.programs import ProgramMissingError, ProgramSilentError, ask_program
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class UnitStops:
                     logger.error(
                         "unit not stopped engine=%s name=%s: %s", keeper.engine, keeper.name, why
                     )
-                    text = f"{keeper.engine} did not stop {keeper.name}: {why}"[:500]
+                    text = f"{keeper.engine} did not stop {keeper.name}: {why}"[:MAX_TEXT]
                     self._failed[keeper] = HealthProblem(
                         code="unit_not_stopped", text=text, device=device
                     )

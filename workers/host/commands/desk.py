@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
-from reservations.core.wire import LAST_UID, DeviceInfo, Report, ReportKind
+from reservations.core.wire import LAST_UID, MAX_TEXT, DeviceInfo, Report, ReportKind
 from workers.host import config, fleet, status
 from workers.host.agent import Agent
 from workers.host.assembly import open_users, open_vendor
@@ -121,7 +121,7 @@ class Desk:
     def report(self, kind: ReportKind, text: str = "", **about: object) -> Report:
         """An act of root, with who that was."""
         told = f"{text}; {self.who}" if text else self.who
-        return Report(id=uuid4().hex, at=self.now(), kind=kind, text=told[:500], **about)  # type: ignore[arg-type]
+        return Report(id=uuid4().hex, at=self.now(), kind=kind, text=told[:MAX_TEXT], **about)  # type: ignore[arg-type]
 
     def act_alone(self) -> None:
         """One look of an agent that stops nobody, where none runs."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from reservations.core.wire import DeviceInfo, Health, HealthProblem, Sample
+from reservations.core.wire import MAX_TEXT, DeviceInfo, Health, HealthProblem, Sample
 from workers.host.clock import HostClock
 from workers.host.vendors.base import VendorError
 from workers.host.vendors.nvidia import figures, lists
@@ -99,12 +99,16 @@ class NvidiaVendor:
         found = [
             HealthProblem(
                 code="device_unnamed",
-                text=f"The driver counts a GPU at index {index} that it cannot name: {why}"[:500],
+                text=f"The driver counts a GPU at index {index} that it cannot name: {why}"[
+                    :MAX_TEXT
+                ],
             )
             for index, why in sorted(self._unnamed.items())
         ]
         found += [
-            HealthProblem(code="device_fault", device=uuid, text=f"It cannot be read: {why}"[:500])
+            HealthProblem(
+                code="device_fault", device=uuid, text=f"It cannot be read: {why}"[:MAX_TEXT]
+            )
             for uuid, why in sorted(self._faults.copy().items())
         ]
         found += [
