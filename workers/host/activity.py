@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from reservations.core.wire import Sample
+from workers.host.files import replace_unsynced
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +61,8 @@ class Activity:
             return {}
 
     def _save(self) -> None:
-        """Not synced to disk: it may be a minute old anyway."""
-        temporary = self._path.with_suffix(".tmp")
         try:
-            temporary.write_bytes(msgspec.json.encode(self._last_busy))
-            temporary.replace(self._path)
+            replace_unsynced(self._path, msgspec.json.encode(self._last_busy))
         except OSError:
             # In a minute again: only a restart would forget it.
             logger.exception("when devices last worked cannot be written down")

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, TypeVar
@@ -41,18 +42,31 @@ def read_checked(path: Path, shape: type[T]) -> T | None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Writes the file so that a crash at any moment leaves the old or the new one, mode 0600."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    with _replacing(path) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def replace_unsynced(path: Path, content: bytes) -> None:
+    """The same for what is worth nothing, or known again, after a power cut: no wait for the disk."""
+    with _replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside it, which takes its place once the block has written it."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file
+    temporary.replace(path)
 
 
 def others_may_write(folder: os.stat_result) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from reservations.core.enforcement import GateState
 from reservations.core.leases import Leases
+from workers.host.files import replace_unsynced
 from workers.host.gates.base import GateError
 
 
@@ -53,9 +54,7 @@ class RecordGate:
     def _write(self, states: Mapping[str, GateState]) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Whole, but not synced: a node's ACL does not survive a power cut either.
-            temporary = self._path.with_name(f"{self._path.name}.tmp")
-            temporary.write_bytes(msgspec.json.encode(states))
-            temporary.replace(self._path)
+            # Not synced: a node's ACL does not survive a power cut either.
+            replace_unsynced(self._path, msgspec.json.encode(states))
         except OSError as error:
             raise GateError(f"{self._path} cannot be written: {error}") from error
