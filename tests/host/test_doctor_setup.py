@@ -91,7 +91,7 @@ def test_a_damaged_plan_is_told_and_left_where_it_is(machine):
     assert complaints[0] == finding(
         "plan",
         "error",
-        "The stored plan cannot be used: its checksum does not match. The agent sets it aside and "
+        "The stored plan cannot be used: plan.json: the checksum does not match. The agent sets it aside and "
         "stops nobody until it has fetched another.",
     )
     assert path.read_text() == "0000\n{}\n"

@@ -8,12 +8,10 @@ import stat
 from collections.abc import Iterator, Mapping
 
 from workers.host.doctor.facts import Facts, Finding, error, ok, warning
+from workers.host.gates.helper import GATED_MODE, STOCK_MODE, UNSET
 
 ACCESS_GROUP = "gpu"
 CONFIGURATION = "/etc/modprobe.d/berth.conf"
-RIGHT_MODE = 0o660
-# The helper is also told -1 as an unsigned number where nothing is set.
-_UNSET = 0xFFFFFFFF
 
 Parameters = Mapping[str, int]
 
@@ -66,8 +64,8 @@ def _creation(found: Parameters) -> tuple[str, str] | None:
 
 
 def _mode(found: Parameters) -> tuple[str, str] | None:
-    mode = found.get("DeviceFileMode", 0o666)
-    if mode == RIGHT_MODE:
+    mode = found.get("DeviceFileMode", STOCK_MODE)
+    if mode == GATED_MODE:
         return None
     if mode == 660:
         return "parameters.mode", (
@@ -82,7 +80,7 @@ def _mode(found: Parameters) -> tuple[str, str] | None:
 
 def _owner(found: Parameters) -> tuple[str, str] | None:
     uid = found.get("DeviceFileUID", 0)
-    if uid in {0, _UNSET}:
+    if uid in {0, UNSET}:
         return None
     return "parameters.owner", (
         f"The driver has NVreg_DeviceFileUID={uid}: that user owns every node and can always open "
@@ -91,7 +89,7 @@ def _owner(found: Parameters) -> tuple[str, str] | None:
 
 
 def _group(found: Parameters) -> tuple[str, str] | None:
-    if found.get("DeviceFileGID", 0) not in {0, _UNSET}:
+    if found.get("DeviceFileGID", 0) not in {0, UNSET}:
         return None
     return "parameters.group", (
         "The driver has NVreg_DeviceFileGID=0: with mode 0660, /dev/nvidiactl is closed to everybody "
@@ -122,7 +120,7 @@ def lines_to_write(facts: Facts) -> tuple[str, ...]:
 def access_gid(facts: Facts) -> int | None:
     """The group that the driver gives its nodes to, else the one called `gpu`."""
     gid = (facts.driver.parameters or {}).get("DeviceFileGID", 0)
-    if gid not in {0, _UNSET}:
+    if gid not in {0, UNSET}:
         return gid
     group = facts.people.group(ACCESS_GROUP)
     return group.gid if group and group.gid else None

@@ -9,13 +9,15 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from workers.host.fields import numbers
+
 PARAMETERS = Path("/proc/driver/nvidia/params")
 MAJOR = 195
 GATED_MODE = 0o660
 # With this one, which is the driver's own, a gate holds until the helper comes by, and is put right then.
 STOCK_MODE = 0o666
 # -1, as an unsigned number: not said.
-_UNSET = 0xFFFFFFFF
+UNSET = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +42,15 @@ class HelperSettings:
 def read(path: Path = PARAMETERS) -> HelperSettings | None:
     """None where no driver is loaded, or where it has the helper leave its nodes alone."""
     try:
-        lines = path.read_text().splitlines()
+        found = numbers(path.read_text(errors="replace"))
     except OSError:
         return None
-    found = {
-        name.strip(): int(value)
-        for name, _, value in (line.partition(":") for line in lines)
-        if value.strip().isdigit()
-    }
     if found.get("ModifyDeviceFiles", 1) == 0:
         return None
-    uid, gid = found.get("DeviceFileUID", 0), found.get("DeviceFileGID", _UNSET)
+    uid, gid = found.get("DeviceFileUID", 0), found.get("DeviceFileGID", UNSET)
     return HelperSettings(
-        uid=0 if uid == _UNSET else uid,
-        gid=None if gid == _UNSET else gid,
+        uid=0 if uid == UNSET else uid,
+        gid=None if gid == UNSET else gid,
         mode=found.get("DeviceFileMode", STOCK_MODE),
     )
 

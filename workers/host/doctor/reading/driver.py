@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from workers.host.doctor.facts import Capability, Driver, Node
-from workers.host.doctor.reading.files import Roots, numbers, text
+from workers.host.doctor.reading.files import Roots, text
+from workers.host.fields import numbers
 
 LIBRARY = "libnvidia-ml.so.1"
 _DISPLAY_SERVERS = frozenset({"Xorg", "Xwayland", "gnome-shell", "kwin_wayland", "weston", "sway"})

@@ -24,14 +24,3 @@ def text(path: Path) -> str | None:
         return path.read_text(errors="replace").strip("\n")
     except OSError:
         return None
-
-
-def fields(content: str) -> dict[str, str]:
-    """``Name: value`` lines."""
-    pairs = (line.partition(":") for line in content.splitlines())
-    return {name.strip(): value.strip() for name, colon, value in pairs if colon}
-
-
-def numbers(content: str) -> dict[str, int]:
-    """Those of the fields whose value is a decimal number; the driver prints unsigned ones."""
-    return {name: int(value) for name, value in fields(content).items() if value.isdecimal()}

@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 from workers.host.doctor.facts import CgroupMode, Machine
-from workers.host.doctor.reading.files import Roots, fields, text
+from workers.host.doctor.reading.files import Roots, text
+from workers.host.fields import fields
 from workers.host.gates.posix_acl import ATTRIBUTE, encode, entries_for
 
 

@@ -4,15 +4,13 @@ import re
 import stat
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
-
-import msgspec
 
 from workers.host import config, fleet
 from workers.host.clock import HostClock
 from workers.host.doctor.facts import SecretFile, Setup
 from workers.host.doctor.reading.files import Roots, text
+from workers.host.files import Damaged, read_checked
 from workers.host.gates.lease_table import obstacle
 from workers.host.plan_store import StoredPlan
 
@@ -56,16 +54,8 @@ def read(environ: Mapping[str, str], roots: Roots, wall: Callable[[], datetime])
 def _plan(path: Path) -> tuple[StoredPlan | None, str]:
     """Unlike the agent, the doctor leaves a damaged file where it is."""
     try:
-        checksum, _, body = path.read_bytes().partition(b"\n")
-        body = body.removesuffix(b"\n")
-        if sha256(body).hexdigest().encode() != checksum:
-            return None, "its checksum does not match"
-        return msgspec.json.decode(body, type=StoredPlan), ""
-    except FileNotFoundError:
-        return None, ""
-    except OSError as error:
-        return None, error.strerror or str(error)
-    except msgspec.DecodeError as error:
+        return read_checked(path, StoredPlan), ""
+    except Damaged as error:
         return None, str(error)
 
 
