@@ -7,7 +7,8 @@ import pytest
 from reservations.core.endings import Ending
 from reservations.core.wire import DeviceInfo, HostSettings, Report
 from tests.core.stage import ALICE, BOB, at
-from workers.host.messages import Words, of_ending, of_reports, spoken
+from workers.host.messages import Words, of_ending, of_reports
+from workers.host.spans import spoken
 
 DEVICES = {
     f"GPU-{index}": DeviceInfo(uuid=f"GPU-{index}", vendor="test", index=index, model="A card")

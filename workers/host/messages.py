@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from reservations.core.endings import Ending
 from reservations.core.wire import DeviceInfo, HostSettings, Report, ReportKind
+from workers.host.spans import spoken
 
 MAX_PIDS_SHOWN = 8
 # Of several things that happen to somebody on one device at once, the last is told.
@@ -64,17 +65,6 @@ def of_reports(reports: Sequence[Report], words: Words) -> list[Message]:
     return [
         Message(uid, _SAID[kind](alike, words)) for (kind, _, uid, _), alike in together.items()
     ]
-
-
-def spoken(span: timedelta) -> str:
-    """Rounded as one would say it."""
-    seconds = round(span.total_seconds())
-    if seconds < 90:
-        return f"{max(seconds, 0)} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{round(minutes / 60)} h"
 
 
 def _worth_telling(reports: Sequence[Report]) -> list[Report]:

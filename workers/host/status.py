@@ -12,9 +12,10 @@ import msgspec
 
 from reservations.core.enforcement import DeviceState, HostGrant, Ladder
 from reservations.core.wire import DeviceInfo, HealthProblem, Hold, Mode, Shape
-from workers.host.files import open_lock
+from workers.host.files import open_lock, replace_unsynced
 from workers.host.lookout import Sight
 from workers.host.plain_text import plain
+from workers.host.spans import spoken
 
 # How long whoever waits for the lock leaves it alone between two looks.
 LOCK_LOOK_S = 0.05
@@ -94,11 +95,7 @@ def _holders_in_words(state: DeviceState) -> tuple[str, ...] | None:
 
 
 def write(folder: Path, status: Status) -> None:
-    """Not synced to disk: it is worth nothing after a crash."""
-    path = folder / "status.json"
-    temporary = path.with_suffix(".json.tmp")
-    temporary.write_bytes(msgspec.json.encode(status))
-    temporary.replace(path)
+    replace_unsynced(folder / "status.json", msgspec.json.encode(status))
 
 
 def read(folder: Path) -> Status | None:
@@ -191,4 +188,4 @@ def in_a_line(status: Status) -> str:
 
 
 def _ago(at: datetime | None, now: datetime) -> str:
-    return f"{(now - at).total_seconds():.0f} s ago" if at else "never"
+    return f"{spoken(now - at)} ago" if at else "never"

@@ -1,10 +1,12 @@
 """The worker's configuration, its stored plan and clock, and who else hands out the GPUs."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from reservations.core.wire import MAX_SKEW_S
 from workers.host.doctor.facts import Facts, Finding, error, ok, unknown, warning
+from workers.host.spans import spoken
 
 # The agent hears at least once a minute that its plan still stands.
 OLD_PLAN_S = 300.0
@@ -62,7 +64,7 @@ def plan(facts: Facts) -> Iterator[Finding]:
     elif setup.plan_age_s > OLD_PLAN_S:
         yield warning(
             "plan",
-            f"The stored plan was last confirmed {_span(setup.plan_age_s)} ago, not within the last "
+            f"The stored plan was last confirmed {spoken(timedelta(seconds=setup.plan_age_s))} ago, not within the last "
             "minute: the agent does not run, or does not reach Berth.",
             "berth-host status",
             "journalctl -u berth-host -n 50",
@@ -70,7 +72,8 @@ def plan(facts: Facts) -> Iterator[Finding]:
     else:
         mode = setup.plan.plan.settings.mode
         yield ok(
-            "plan", f"The stored plan was confirmed {_span(setup.plan_age_s)} ago; mode {mode}."
+            "plan",
+            f"The stored plan was confirmed {spoken(timedelta(seconds=setup.plan_age_s))} ago; mode {mode}.",
         )
 
 
@@ -107,14 +110,6 @@ def others(facts: Facts) -> Iterator[Finding]:
             )
     if not any(found.values()):
         yield ok("others", "Neither Slurm nor Kubernetes hands out GPUs here.")
-
-
-def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{max(0.0, seconds):.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
 
 
 CHECKS = (configuration, token, plan, clock, others)
