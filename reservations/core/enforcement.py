@@ -11,12 +11,11 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from reservations.core.lifecycle import LAST_CHANGE_BEFORE_END
-from reservations.core.period import Period
 from reservations.core.wire import ReportKind, Shape, Uid
 
 
 class HostGrant(Shape, frozen=True, kw_only=True):
-    """A grant whose person is a uid of this host. In force from ``start`` to ``end``.
+    """A grant whose person is a uid of this host.
 
     ``booking`` is None where no plan gave it, but root on the host, by hand.
     """
@@ -30,9 +29,9 @@ class HostGrant(Shape, frozen=True, kw_only=True):
     early_signal: bool = False
     keep_if_free: bool = False
 
-    @property
-    def period(self) -> Period:
-        return Period(self.start, self.end)
+    def runs(self, now: datetime) -> bool:
+        """Whether it is in force. An end is out: at 11:00:00 only the next one is."""
+        return self.start <= now < self.end
 
 
 class PlanState(Shape, frozen=True, kw_only=True):

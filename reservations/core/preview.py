@@ -145,8 +145,8 @@ class _Course:
     def _reason(self, rung: Rung, now: datetime) -> tuple[Why, int | None]:
         if rung.kind == "overrun":
             return "ended", rung.booking
-        running = (one for one in self._grants if one.device == rung.device)
-        needed = next((one for one in running if one.start <= now < one.end), None)
+        here = (one for one in self._grants if one.device == rung.device)
+        needed = next((one for one in here if one.runs(now)), None)
         return ("booked", needed.booking) if needed else ("time_up", None)
 
     def _since(self, device: str, pids: Iterable[int]) -> datetime:

@@ -123,7 +123,7 @@ def _move_gates(
     actions: list[Action] = []
     marks = {mark.device: mark for mark in ladder.gates}
     # What was told of a running grant is not told again because its device could not be read once.
-    running = [grant for grant in world.grants if grant.start <= world.now < grant.end]
+    running = [grant for grant in world.grants if grant.runs(world.now)]
     by_hand = tuple(given_back(world.grants, now=world.now))
     since = ladder.enforcing_since
     turns = {grant: turn_of(grant, by_hand, enforcing_since=since) for grant in running}
@@ -282,7 +282,7 @@ def _may_serve_unseen(world: World, holder: Holder) -> bool:
 def _has_grant(world: World, device: str, holder: Holder) -> bool:
     people = world.people_behind(holder)
     return any(
-        grant.device == device and grant.uid in people and grant.start <= world.now < grant.end
+        grant.device == device and grant.uid in people and grant.runs(world.now)
         for grant in world.grants
     )
 

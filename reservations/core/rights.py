@@ -52,9 +52,9 @@ class Rights:
 def rights(
     grants: Iterable[HostGrant], device: str, *, settings: HostSettings, now: datetime
 ) -> Rights:
-    """The rights on ``device`` at ``now``. An end is out: at 11:00:00 only the next one holds."""
+    """The rights on ``device`` at ``now``."""
     here = [grant for grant in grants if grant.device == device]
-    running = [grant for grant in here if grant.start <= now < grant.end]
+    running = [grant for grant in here if grant.runs(now)]
     honoured, disputed = _told_apart(running)
     ended: dict[int, HostGrant] = {}
     for grant in sorted(here, key=lambda grant: grant.end):

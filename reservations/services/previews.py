@@ -89,7 +89,7 @@ def of_host(host: Host, *, now: datetime) -> Preview:
     grants = [_host_grant(grant, uids) for grant in plan.grants]
     foreseen = preview.foresee(grants, holders, settings=plan.settings, now=now)
     names = {uid: name for name, uid in uids.items()}
-    holding = {(one.device, one.uid) for one in grants if one.start <= now < one.end}
+    holding = {(one.device, one.uid) for one in grants if one.runs(now)}
     found = _lines(host, devices, foreseen.stops, names, now)
     lines = tuple(
         sorted(
