@@ -23,7 +23,7 @@ TRIAL = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Response:
     """Whether the gate may be set now, what to remember of it, and what to tell once that is done."""
 
     mark: GateMark
@@ -31,20 +31,20 @@ class Verdict:
     facts: tuple[Fact, ...] = ()
 
 
-def judge(mark: GateMark, observed: GateState, *, now: datetime) -> Verdict:
+def respond(mark: GateMark, observed: GateState, *, now: datetime) -> Response:
     """What to make of the difference between how a gate was last set and how it is found."""
     if mark.given_up_at is not None:
-        return _judge_given_up(mark, mark.given_up_at, observed, now=now)
+        return _respond_given_up(mark, mark.given_up_at, observed, now=now)
     if mark.state is None or mark.state == observed:
-        return Verdict(mark, may_set=True)
+        return Response(mark, may_set=True)
     recent = tuple(at for at in mark.repairs if at > now - WITHIN)
     if len(recent) < REPAIRS:
         text = "somebody else changed who may open the device; it was put right"
         repaired = msgspec.structs.replace(mark, repairs=(*recent, now))
-        return Verdict(repaired, may_set=True, facts=(_fact("drift", mark, since=now, text=text),))
+        return Response(repaired, may_set=True, facts=(_fact("drift", mark, since=now, text=text),))
     text = "something else on the host keeps changing who may open the device; it is left alone"
     given_up = msgspec.structs.replace(mark, repairs=(), given_up_at=now, tried_at=now)
-    return Verdict(
+    return Response(
         given_up, may_set=False, facts=(_fact("drift_given_up", mark, since=now, text=text),)
     )
 
@@ -56,19 +56,19 @@ def next_due(mark: GateMark) -> list[datetime]:
     return [mark.tried_at + TRIAL, mark.tried_at + QUIET]
 
 
-def _judge_given_up(
+def _respond_given_up(
     mark: GateMark, given_up_at: datetime, observed: GateState, *, now: datetime
-) -> Verdict:
+) -> Response:
     tried_at = mark.tried_at or given_up_at
     if mark.state == observed:
         if now < tried_at + TRIAL:
-            return Verdict(mark, may_set=True)
+            return Response(mark, may_set=True)
         text = "nobody else changes any more who may open the device; Berth looks after it again"
         ours = msgspec.structs.replace(mark, given_up_at=None, tried_at=None)
-        return Verdict(ours, may_set=True, facts=(_fact("drift", mark, since=now, text=text),))
+        return Response(ours, may_set=True, facts=(_fact("drift", mark, since=now, text=text),))
     if now < tried_at + QUIET:
-        return Verdict(mark, may_set=False)
-    return Verdict(msgspec.structs.replace(mark, tried_at=now), may_set=True)
+        return Response(mark, may_set=False)
+    return Response(msgspec.structs.replace(mark, tried_at=now), may_set=True)
 
 
 def _fact(

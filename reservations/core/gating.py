@@ -76,22 +76,22 @@ class GateStep:
 def gate_step(case: GateCase, *, told: frozenset[str], now: datetime) -> GateStep:
     """Sets the gate where it differs from what is wanted, unless somebody else keeps changing it."""
     wanted = case.wanted
-    verdict = drift.judge(_known(case, wanted), case.observed, now=now)
+    response = drift.respond(_known(case, wanted), case.observed, now=now)
     stands = case.observed == wanted
-    if not stands and not verdict.may_set:
-        return _left_alone(case, verdict, told)
+    if not stands and not response.may_set:
+        return _left_alone(case, response, told)
     once = tuple(
         opened(grant, case.turn_of(grant))
         for grant in case.rights.honoured
         if grant.uid in wanted.uids
     )
     waits = (*_delayed(case, wanted), *_set_aside(case.rights))
-    facts = (*verdict.facts, *(() if stands else _closed(case, wanted)), *_untold(once, told))
+    facts = (*response.facts, *(() if stands else _closed(case, wanted)), *_untold(once, told))
     moves = _tell(facts) if stands else (_set(case, wanted, facts),)
     return GateStep(
         actions=(*moves, *_tell(_untold(waits, told))),
         once=(*once, *waits),
-        mark=msgspec.structs.replace(verdict.mark, state=wanted),
+        mark=msgspec.structs.replace(response.mark, state=wanted),
     )
 
 
@@ -111,7 +111,7 @@ def _set(case: GateCase, wanted: GateState, facts: tuple[Fact, ...]) -> SetGate:
     )
 
 
-def _left_alone(case: GateCase, verdict: drift.Verdict, told: frozenset[str]) -> GateStep:
+def _left_alone(case: GateCase, response: drift.Response, told: frozenset[str]) -> GateStep:
     """Nothing is set and nothing claimed; whom it was not opened for is told why."""
     text = "something else on the host keeps changing who may open the device"
     waiting = [
@@ -119,9 +119,9 @@ def _left_alone(case: GateCase, verdict: drift.Verdict, told: frozenset[str]) ->
     ]
     waits = tuple(_delay(grant, text, turn=case.turn_of(grant)) for grant in waiting)
     return GateStep(
-        actions=(*_tell(verdict.facts), *_tell(_untold(waits, told))),
+        actions=(*_tell(response.facts), *_tell(_untold(waits, told))),
         once=waits,
-        mark=verdict.mark,
+        mark=response.mark,
     )
 
 
