@@ -94,10 +94,15 @@ def _pids_below(folder: Path) -> Iterator[int]:
             yield from map(int, (Path(place) / "cgroup.procs").read_text().split())
 
 
+def systemctl(owner: int | None, *words: str) -> tuple[str, ...]:
+    """What to call, of the machine's own manager, or of this person's."""
+    manager = () if owner is None else ("--user", f"--machine={owner}@.host")
+    return ("systemctl", *manager, *words)
+
+
 def _shown(unit: Unit) -> dict[str, str]:
-    manager = () if unit.owner is None else ("--user", f"--machine={unit.owner}@.host")
     properties = "--property=Restart,ControlGroup,RefuseManualStop"
-    argv = ("systemctl", *manager, "show", properties, "--", unit.name)
+    argv = systemctl(unit.owner, "show", properties, "--", unit.name)
     try:
         code, out, err = ask_program(argv, limit_s=LIMIT_S)
     except (ProgramMissingError, ProgramSilentError) as error:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from reservations.core.enforcement import Keeper
 from reservations.core.wire import MAX_TEXT, HealthProblem
+from workers.host.keepers import systemctl
 from workers.host.programs import ProgramMissingError, ProgramSilentError, ask_program
 
 logger = logging.getLogger(__name__)
@@ -39,11 +40,6 @@ class UnitStops:
         threading.Thread(
             target=self._run, args=(keeper, device, grace_s), name="unit-stop", daemon=True
         ).start()
-
-    @property
-    def under_way(self) -> frozenset[Keeper]:
-        with self._lock:
-            return frozenset(self._under_way)
 
     def problems(self) -> list[HealthProblem]:
         """What could not be stopped."""
@@ -89,6 +85,5 @@ def _stop(keeper: Keeper, grace_s: float) -> str:
 def _command(keeper: Keeper, grace_s: float) -> tuple[str, ...]:
     if keeper.engine == "systemd":
         # How long that may take, the unit says itself.
-        whose = () if keeper.owner is None else ("--user", f"--machine={keeper.owner}@.host")
-        return ("systemctl", *whose, "stop", "--", keeper.name)
+        return systemctl(keeper.owner, "stop", "--", keeper.name)
     return (keeper.engine, "stop", "--time", str(math.ceil(grace_s)), "--", keeper.name)
