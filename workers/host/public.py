@@ -14,7 +14,7 @@ import msgspec
 
 from reservations.core.enforcement import HostGrant, Ladder
 from reservations.core.usage import Code, Condition, Held, judge
-from reservations.core.wire import DeviceInfo, DeviceKind, Health, Mode, Sample
+from reservations.core.wire import DeviceInfo, DeviceKind, Health, Mode, ProcessUse, Sample
 from workers.host.files import others_may_write
 from workers.host.plans import InForce
 
@@ -115,13 +115,8 @@ def _device(
     now: datetime,
 ) -> PublicDevice:
     running = [grant for grant in grants if grant.start <= now]
-    verdict = judge(
-        condition,
-        sample,
-        held=_held(running, shown=shown),
-        now=now,
-        called=str if shown else _hidden,
-    )
+    held = _held(running, shown=shown)
+    verdict = judge(condition, sample, held=held, now=now, called=str if shown else _hidden)
     seen = sample or Sample(uuid=device.uuid, at=now, health="unknown")
     return PublicDevice(
         uuid=device.uuid,
@@ -171,8 +166,15 @@ def _names(grants: Iterable[HostGrant]) -> tuple[str, ...]:
 def _users(sample: Sample) -> tuple[str, ...] | None:
     if sample.processes is None:
         return None
-    found = {one.unix_name or f"uid {one.uid}" for one in sample.processes if one.uid is not None}
-    return tuple(sorted(found))
+    found = (_user(one) for one in sample.processes)
+    return tuple(sorted({user for user in found if user is not None}))
+
+
+def _user(process: ProcessUse) -> str | None:
+    """Their name, or their uid where that has none; None where neither is known."""
+    if process.uid is None:
+        return None
+    return process.unix_name or f"uid {process.uid}"
 
 
 def _processes(sample: Sample, *, shown: bool) -> tuple[PublicProcess, ...] | None:
@@ -181,7 +183,7 @@ def _processes(sample: Sample, *, shown: bool) -> tuple[PublicProcess, ...] | No
     return tuple(
         PublicProcess(
             pid=one.pid,
-            user=(one.unix_name or f"uid {one.uid}") if shown and one.uid is not None else None,
+            user=_user(one) if shown else None,
             memory_bytes=one.memory_bytes,
         )
         for one in sample.processes

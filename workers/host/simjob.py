@@ -151,10 +151,7 @@ def _be_job(
                 profile=options.profile,
             )
         )
-        os.chdir("/")
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(nowhere, stream)
+        _leave_the_terminal()
         if os.geteuid() == 0:
             os.setgroups([])
             os.setgid(uid)
@@ -167,6 +164,13 @@ def _be_job(
             signal.pause()
     finally:
         os._exit(1)
+
+
+def _leave_the_terminal() -> None:
+    os.chdir("/")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
 
 
 def _is_open(host: SimulatedHost, device: SimulatedDevice, uid: int) -> bool:
