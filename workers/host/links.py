@@ -1,7 +1,7 @@
-"""The threads that talk with the control plane, so that the agent's own never waits for the network.
+"""The threads that talk with the control plane and list the devices: the agent's own waits for neither.
 
-`PlanLink` keeps the plan fresh; `PostLink` brings reports and samples. Both go on for ever, whatever
-happens: an exchange that fails is an exchange to repeat.
+`PlanLink` keeps the plan fresh; `PostLink` brings inventory, samples and reports; `DeviceLink` asks the
+driver. All go on for ever, whatever happens: an exchange that fails is an exchange to repeat.
 """
 
 import logging
