@@ -65,7 +65,7 @@ class Bench:
                 plan=PlanState(as_of=now),
             )
             reports, self.ladder = self.hands.act(decision, self.gate)
-            self.problems = [*self.problems, *self.hands.problems]
+            self.problems = [*self.problems, *self.hands.problems()]
             self.reports += reports
             told += [report.kind for report in reports]
             again = decision.look_again

@@ -111,7 +111,7 @@ def test_an_engine_that_hangs_holds_nobody_up_and_protects_its_containers(
             contained.pid: "a container whose booking is not known yet",
             other.pid: None,
         }
-        (problem,) = until(lambda: looked(scan, node) and scan.problems)
+        (problem,) = until(lambda: looked(scan, node) and scan.problems())
     assert problem.text == (
         "docker does not say for which bookings its containers were started: no answer within 0.5 s"
     )

@@ -38,7 +38,7 @@ def died() -> int:
 
 
 def told(scan: HolderScan) -> list[tuple[str, str | None]]:
-    return [(problem.code, problem.device) for problem in scan.problems]
+    return [(problem.code, problem.device) for problem in scan.problems()]
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -52,7 +52,7 @@ def test_memory_that_nobody_at_all_holds_needs_attention(
     assert look(scan, node, reading, at=ORPHANED_AFTER) == ()
 
     assert told(scan) == [("ghost_use", GPU)]
-    assert scan.problems[0].text == (
+    assert scan.problems()[0].text == (
         "Needs attention: 31.2 GiB of its memory are occupied, and nobody's process is on the "
         "device. A reset may free it."
     )
@@ -64,7 +64,7 @@ def test_full_load_with_nobody_there_needs_attention(scan: HolderScan, node: str
     look(scan, node, reading, at=ORPHANED_AFTER)
 
     assert told(scan) == [("ghost_use", GPU)]
-    assert "computes at full load" in scan.problems[0].text
+    assert "computes at full load" in scan.problems()[0].text
 
 
 @pytest.mark.parametrize("used_bytes", [0, 2 * MIB, 32 * MIB])

@@ -223,7 +223,7 @@ def test_a_unit_whose_manager_fails_is_killed_again_and_again_and_then_called_st
                 until(lambda job=job: unit.pid != job)
 
         assert not bench.opens_for(BOB)
-        (problem,) = bench.hands.problems
+        (problem,) = bench.hands.problems()
         assert (problem.code, problem.device) == ("unit_not_stopped", GPU)
         assert "the engine is broken" in problem.text
         stuck = next(one for one in bench.reports if one.kind == "stuck")

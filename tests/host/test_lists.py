@@ -57,7 +57,7 @@ def test_a_list_of_garbage_is_unreadable_and_nobody_can_be_signalled(
         reading = Sample(uuid=GPU, at=NOW, processes=tuple(listed))
 
         assert look(scan, node, reading) is None
-        assert [(one.code, one.device) for one in scan.problems] == [("process_list", GPU)]
+        assert [(one.code, one.device) for one in scan.problems()] == [("process_list", GPU)]
         assert list(scan.unreadable) == [GPU]
         everybody = [job.pid, innocent.pid, os.getpid(), os.getppid(), *(p.pid for p in listed)]
         assert processes.terminate(everybody) == ()
@@ -70,7 +70,7 @@ def test_a_list_that_is_right_again_is_believed_again(scan: HolderScan, node: st
     with child(ALICE, holding(node)) as job:
         assert look(scan, node, sample(0)) is None
         assert found(look(scan, node, sample(job.pid))) == {job.pid: True}
-        assert scan.problems == []
+        assert scan.problems() == []
 
 
 def test_one_bad_entry_is_dropped_and_logged(
@@ -79,13 +79,13 @@ def test_one_bad_entry_is_dropped_and_logged(
     with child(ALICE, holding(node)) as job:
         assert found(look(scan, node, sample(job.pid, 2**32 - 1))) == {job.pid: True}
         assert "4294967295" in caplog.text
-        assert scan.problems == []
+        assert scan.problems() == []
         assert processes.kill([0, 2**32 - 1]) == ()
 
 
 def test_dead_pids_alone_say_that_nobody_is_there(scan: HolderScan, node: str) -> None:
     assert look(scan, node, sample(died(), died())) == ()
-    assert scan.problems == []
+    assert scan.problems() == []
 
 
 def test_the_agents_own_handle_on_the_device_is_no_garbage_and_protected(
@@ -154,7 +154,7 @@ def test_a_list_that_is_not_believed_is_shown_to_nobody(
 
     assert sight.observed[GPU].holders is None
     assert sight.samples[GPU].processes is None
-    assert [one.code for one in watch.lookout.problems] == ["process_list"]
+    assert [one.code for one in watch.lookout.problems()] == ["process_list"]
 
 
 def test_a_device_that_works_for_nobody_is_said_to_with_its_reading(
@@ -167,4 +167,4 @@ def test_a_device_that_works_for_nobody_is_said_to_with_its_reading(
     watch.hands.pass_time(ORPHANED_AFTER.total_seconds())
 
     assert watch.look(node).samples[GPU].haunted
-    assert [one.code for one in watch.lookout.problems] == ["ghost_use"]
+    assert [one.code for one in watch.lookout.problems()] == ["ghost_use"]

@@ -248,7 +248,7 @@ class TestFailures:
         sight = lookout.look([device], RecordGate(tmp_path / "gate", [A]), full=False)
 
         assert sight.observed[A].holders is None
-        assert [one.code for one in lookout.problems] == ["device_fault"]
+        assert [one.code for one in lookout.problems()] == ["device_fault"]
 
     def test_are_over_when_the_device_answers_again(self, nvml):
         nvml.vendor.devices()

@@ -185,4 +185,4 @@ def test_a_process_that_is_gone_keeps_its_row_and_its_memory_and_accuses_nobody(
     assert (row.pid, row.uid, row.unix_name) == (ended.pid, None, None)
     assert row.memory_bytes == sight.samples[A].memory_used_bytes == 32_000 * MIB
     assert sight.observed[A].holders == ()
-    assert [one.code for one in lookout.problems] == ["ghost_use"]
+    assert [one.code for one in lookout.problems()] == ["ghost_use"]

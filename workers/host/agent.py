@@ -355,7 +355,7 @@ class Agent:
         )
 
     def _problems(self, in_force: InForce) -> list[HealthProblem]:
-        found = [*self.keeper.problems(), *self._hands.problems, *self._lookout.problems]
+        found = [*self.keeper.problems(), *self._hands.problems(), *self._lookout.problems()]
         found += attention.problems(self._ladder)
         found += self._fence.problems()
         found += displays.problems(self._displays) + self._teller.problems()
@@ -380,7 +380,7 @@ class Agent:
             plan_as_of=in_force.state.as_of,
             clock_trusted=self.clock.trusted,
             may_stop=in_force.state.may_stop,
-            grants=tuple(grant for grant in in_force.grants if grant.start <= now < grant.end),
+            grants=tuple(grant for grant in in_force.grants if grant.runs(now)),
             devices=status.of_devices(self._fence.devices, sight),
             ladder=self._ladder,
             reports_waiting=len(self.spool),

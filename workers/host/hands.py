@@ -43,7 +43,6 @@ class Hands:
         self._failures: list[HealthProblem] = []
         self._unlent: list[HealthProblem] = []
 
-    @property
     def problems(self) -> list[HealthProblem]:
         """What the last round could not do, and which units still run that were to be stopped."""
         return [*self._failures, *self._unlent, *self._units.problems()]

@@ -99,7 +99,6 @@ class HolderScan:
         """Whether the device computes or keeps memory for nobody who could be found."""
         return self._ghosts.haunts(device)
 
-    @property
     def problems(self) -> list[HealthProblem]:
         lists = [_unreadable(device) for device in self._unreadable]
         return [*lists, *self._ghosts.problems(), *self._attribution.problems()]

@@ -77,11 +77,10 @@ class Lookout:
             },
         )
 
-    @property
     def problems(self) -> list[HealthProblem]:
         """What somebody should know of the last look."""
         no_room = [HealthProblem(code="no_room", text=self._no_room)] if self._no_room else []
-        return [*no_room, *self._scan.problems, *self._vendor.problems()]
+        return [*no_room, *self._scan.problems(), *self._vendor.problems()]
 
     def _holders(
         self,
