@@ -92,7 +92,7 @@ def opens(folder, uid, *, groups=()):
 def test_a_node_is_closed_before_the_slot_open_in_it_and_cleared_after_it(folder, plane, agent):
     plane.grants = (grant(nodes.UUID, "alice", start_s=3, end_s=9),)
     agent.start()
-    until(lambda: agent.keeper.stored)
+    until(lambda: agent.plans.stored)
     until(lambda: opens(folder, ALICE) == errno.EACCES)
 
     until(lambda: opens(folder, ALICE) == 0)

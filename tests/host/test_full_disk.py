@@ -147,7 +147,7 @@ def test_on_a_full_disk_a_slot_ends_and_the_next_begins_and_it_is_told(small_dis
 
 def test_on_a_full_disk_a_new_plan_counts(small_disk, plane, agent):
     agent.start()
-    until(lambda: agent.keeper.stored)
+    until(lambda: agent.plans.stored)
     until(lambda: plane.samples)
     fill(small_disk)
 

@@ -12,7 +12,7 @@ def test_a_tick_that_fails_is_repeated_and_edges_still_come(sim, plane):
     plane.grants = (grant(sim.uuids[0], "alice"),)
     (sim.state_dir / "gate.json").mkdir()
     agent = sim.agent(plane.url)
-    until(lambda: agent.keeper.stored)
+    until(lambda: agent.plans.stored)
     until(lambda: any(samples.devices for samples in plane.samples))
 
     (sim.state_dir / "gate.json").rmdir()
@@ -90,7 +90,7 @@ def test_what_was_done_just_before_a_crash_is_told_after_it(sim, plane):
 
 def test_a_flood_of_nudges_costs_a_few_looks_and_the_last_is_heard(sim, plane):
     agent = sim.agent(plane.url)
-    until(lambda: agent.keeper.stored)
+    until(lambda: agent.plans.stored)
     asked = plane.plans_asked
 
     for _ in range(500):

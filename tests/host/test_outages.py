@@ -94,7 +94,7 @@ def test_garbage_and_another_hosts_plan_leave_the_stored_one_standing(sim, plane
     plane.grants = (grant(sim.uuids[0], "alice"),)
     agent = sim.agent(plane.url)
     until(lambda: sim.granted("alice"))
-    good = agent.keeper.etag
+    good = agent.plans.etag
 
     plane.spoil = b"<html>gateway</html>"
     agent.nudge()
@@ -104,7 +104,7 @@ def test_garbage_and_another_hosts_plan_leave_the_stored_one_standing(sim, plane
     agent.nudge()
     until(lambda: plane.kinds().count("plan_refused") == 2)
 
-    assert agent.keeper.etag == good
+    assert agent.plans.etag == good
     assert sim.granted("alice")
     assert plane.reports[-1].text == "plan of another host: sim-b"
 
@@ -123,7 +123,7 @@ def test_an_older_plan_of_the_same_epoch_is_refused_and_one_of_a_new_epoch_accep
 
     plane.spoil = msgspec.json.encode(msgspec.structs.replace(older, epoch="restored"))
     agent.nudge()
-    until(lambda: agent.keeper.stored.plan.epoch == "restored")
+    until(lambda: agent.plans.stored.plan.epoch == "restored")
 
 
 def test_a_wrong_token_changes_nothing_and_is_said(sim, plane):
@@ -134,7 +134,7 @@ def test_a_wrong_token_changes_nothing_and_is_said(sim, plane):
 
     assert found.grants == ()
     assert sim.gate().group_open
-    assert agent.keeper.stored is None
+    assert agent.plans.stored is None
 
 
 def test_with_the_token_of_another_host_nothing_is_told_of_that_host(sim, plane):
@@ -146,7 +146,7 @@ def test_with_the_token_of_another_host_nothing_is_told_of_that_host(sim, plane)
 
     assert plane.inventory is None
     assert plane.samples == plane.received == []
-    assert agent.keeper.stored is None
+    assert agent.plans.stored is None
     assert sim.gate().group_open
 
 

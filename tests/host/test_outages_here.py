@@ -155,7 +155,7 @@ def test_a_host_that_was_down_across_an_end_closes_and_stops_at_its_first_look(s
     job = sim.job("alice")
     # Late enough for the plan to say that nobody can move this end any more.
     end = plane.grants[0].end
-    until(lambda: first.keeper.in_force().state.confirms(end))
+    until(lambda: first.plans.in_force().state.confirms(end))
     first.stop()
     plane.down()
     until(lambda: real_now() > end)

@@ -12,7 +12,7 @@ from workers.host.config import LocalLimits
 from workers.host.control_plane import Garbage, Unchanged
 from workers.host.names import Names
 from workers.host.plan_store import PlanStore
-from workers.host.plans import PlanKeeper
+from workers.host.plans import Plans
 
 ALICE = Grant(
     booking=1,
@@ -55,17 +55,17 @@ class Answers:
 
 
 class Desk:
-    """A keeper with everything around it, in one folder."""
+    """The plans of a host with everything around them, in one folder."""
 
     def __init__(self, folder, *, boot="boot-1", **uids) -> None:
         self.folder = folder
         self.hands = Hands()
         self.users = Directory(**(uids or {"alice": 61001}))
         self.reports = []
-        self.keeper = self.restarted(boot)
+        self.plans = self.restarted(boot)
 
     def restarted(self, boot="boot-1"):
-        self.keeper = PlanKeeper(
+        self.plans = Plans(
             host="sim-a",
             store=PlanStore(self.folder),
             clock=self.hands.clock(boot),
@@ -73,15 +73,15 @@ class Desk:
             local=LocalLimits(),
             report=self.reports.append,
         )
-        return self.keeper
+        return self.plans
 
     def hear(self, *grants, after_s=0.0, **fields):
-        """The keeper fetches a plan with these grants, so many seconds later."""
+        """A plan is fetched with these grants, so many seconds later."""
         self.hands.pass_time(after_s)
         self.say(self.plan(*grants, **fields))
 
     def say(self, answer):
-        self.keeper.refresh(Answers(answer))
+        self.plans.refresh(Answers(answer))
 
     def plan(self, *grants, **fields):
         now = self.hands.wall
@@ -92,7 +92,7 @@ class Desk:
         return [report.kind for report in self.reports]
 
     def granted(self):
-        return {(grant.booking, grant.uid) for grant in self.keeper.in_force().grants}
+        return {(grant.booking, grant.uid) for grant in self.plans.in_force().grants}
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_grant_that_was_ended_or_lies_ahead_is_not_kept(desk):
     desk.hear(msgspec.structs.replace(ALICE, end=NOON), after_s=10)
 
     assert desk.granted() == {(1, 61001)}
-    assert desk.keeper.in_force().grants[0].end == NOON
+    assert desk.plans.in_force().grants[0].end == NOON
     assert desk.kinds() == []
 
 
@@ -150,7 +150,7 @@ def test_a_running_grant_whose_booking_got_another_device_ends_with_that_plan(de
 
     desk.hear(msgspec.structs.replace(ALICE, device="GPU-2"), after_s=10, etag="other")
 
-    assert [grant.device for grant in desk.keeper.in_force().grants] == ["GPU-2"]
+    assert [grant.device for grant in desk.plans.in_force().grants] == ["GPU-2"]
     assert desk.kinds() == []
 
 
@@ -160,7 +160,7 @@ def test_not_modified_counts_as_a_newer_plan(desk):
 
     desk.say(Unchanged(as_of=desk.hands.wall, server_time=desk.hands.wall))
 
-    assert desk.keeper.in_force().state.as_of == NOON + timedelta(seconds=50)
+    assert desk.plans.in_force().state.as_of == NOON + timedelta(seconds=50)
     assert desk.granted() == {(1, 61001)}
 
 
@@ -182,9 +182,9 @@ def test_a_plan_that_cannot_be_ours_changes_nothing_and_is_reported_once(desk, w
 
     assert desk.granted() == {(1, 61001)}
     assert desk.kinds() == ["plan_refused"]
-    assert [problem.code for problem in desk.keeper.problems()] == ["plan_refused"]
+    assert [problem.code for problem in desk.plans.problems()] == ["plan_refused"]
     desk.hear(ALICE, after_s=1)
-    assert desk.keeper.problems() == []
+    assert desk.plans.problems() == []
 
 
 def test_each_process_asks_once_for_a_plan_that_names_its_host(desk):
@@ -192,8 +192,8 @@ def test_each_process_asks_once_for_a_plan_that_names_its_host(desk):
     desk.restarted()
     control_plane = Answers(desk.plan(ALICE))
 
-    desk.keeper.refresh(control_plane)
-    desk.keeper.refresh(control_plane)
+    desk.plans.refresh(control_plane)
+    desk.plans.refresh(control_plane)
 
     assert control_plane.asked == [None, "t"]
 
@@ -209,9 +209,9 @@ def test_after_a_reboot_grants_stand_and_nobody_is_stopped_until_a_fetch(desk):
     desk.restarted("boot-2")
 
     assert desk.granted() == {(1, 61001)}
-    assert not desk.keeper.in_force().state.may_stop
+    assert not desk.plans.in_force().state.may_stop
     desk.hear(ALICE, after_s=1)
-    assert desk.keeper.in_force().state.may_stop
+    assert desk.plans.in_force().state.may_stop
 
 
 def test_after_a_reboot_with_a_clock_before_the_fetch_nothing_is_granted(desk):
@@ -221,7 +221,7 @@ def test_after_a_reboot_with_a_clock_before_the_fetch_nothing_is_granted(desk):
     desk.restarted("boot-2")
 
     assert desk.granted() == set()
-    assert not desk.keeper.in_force().state.may_stop
+    assert not desk.plans.in_force().state.may_stop
 
 
 def test_a_restart_in_the_same_boot_may_stop_at_once(desk):
@@ -229,12 +229,12 @@ def test_a_restart_in_the_same_boot_may_stop_at_once(desk):
 
     desk.restarted()
 
-    assert desk.keeper.in_force().state.may_stop
+    assert desk.plans.in_force().state.may_stop
 
 
 def test_before_the_first_plan_nobody_is_stopped_and_nothing_is_granted(desk):
-    assert desk.keeper.in_force().state.as_of is None
-    assert not desk.keeper.in_force().state.may_stop
+    assert desk.plans.in_force().state.as_of is None
+    assert not desk.plans.in_force().state.may_stop
 
 
 def test_a_name_that_cannot_be_looked_up_later_keeps_its_uid(desk):
@@ -257,12 +257,12 @@ def test_a_hanging_directory_delays_only_those_it_must_name(tmp_path, monkeypatc
     desk.hear(ALICE, bob, after_s=10, etag="other")
 
     assert desk.granted() == {(1, 61001)}
-    assert desk.keeper.unresolved
+    assert desk.plans.unresolved
     desk.users.answers.set()
     monkeypatch.setattr("workers.host.plans.NAMES_WAIT_S", 5)
-    assert desk.keeper.resolve()
+    assert desk.plans.resolve()
     assert desk.granted() == {(1, 61001), (2, 61002)}
-    assert not desk.keeper.unresolved
+    assert not desk.plans.unresolved
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_an_unknown_name_root_and_an_unexpected_uid_get_no_grant(tmp_path, uids,
 
     assert desk.granted() == set()
     assert desk.kinds() == ["no_account"]
-    assert not desk.keeper.unresolved
+    assert not desk.plans.unresolved
 
 
 def at_another_time(desk, ahead, *grants):
@@ -295,13 +295,13 @@ def test_a_server_whose_clock_jumps_ends_no_slot(desk, ahead):
     with pytest.raises(Garbage, match="clock has jumped"):
         desk.say(at_another_time(desk, ahead, ALICE))
 
-    (grant,) = desk.keeper.in_force().grants
-    assert grant.end > desk.keeper._clock.now()
-    assert not desk.keeper.in_force().state.confirms(ALICE.end)
+    (grant,) = desk.plans.in_force().grants
+    assert grant.end > desk.plans._clock.now()
+    assert not desk.plans.in_force().state.confirms(ALICE.end)
     assert desk.kinds() == ["plan_refused"]
-    assert [problem.code for problem in desk.keeper.problems()] == ["plan_refused"]
+    assert [problem.code for problem in desk.plans.problems()] == ["plan_refused"]
     desk.hear(ALICE, after_s=10)
-    assert desk.keeper.problems() == []
+    assert desk.plans.problems() == []
 
 
 @pytest.mark.parametrize("heartbeat_first", [False, True])
@@ -322,7 +322,7 @@ def test_a_server_whose_clock_was_wrong_and_is_put_right_is_heard_again(desk, he
     desk.hands.pass_time(10)
     if heartbeat_first:
         now_s = desk.hands.boottime_s
-        desk.keeper._clock.adjust(desk.hands.wall, sent_s=now_s, received_s=now_s)
+        desk.plans._clock.adjust(desk.hands.wall, sent_s=now_s, received_s=now_s)
     desk.hear(ALICE)
 
-    assert desk.keeper.stored.as_of == desk.hands.wall
+    assert desk.plans.stored.as_of == desk.hands.wall

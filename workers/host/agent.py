@@ -44,7 +44,7 @@ from workers.host.lookout import Lookout, Sight
 from workers.host.loop import Loop
 from workers.host.names import Names
 from workers.host.plan_store import PlanStore, StoredLadder
-from workers.host.plans import InForce, PlanKeeper
+from workers.host.plans import InForce, Plans
 from workers.host.processes import Processes, sees_the_host
 from workers.host.readings import Readings
 from workers.host.spool import Spool
@@ -86,7 +86,7 @@ class Agent:
         self._store = PlanStore(config.state_dir)
         self.spool = Spool(config.state_dir / "spool.jsonl")
         self._names = Names(open_users(config))
-        self.keeper = PlanKeeper(
+        self.plans = Plans(
             host=config.host,
             store=self._store,
             clock=self.clock,
@@ -133,14 +133,14 @@ class Agent:
         self._control_plane = ControlPlane(url=config.url, token=config.token, clock=self.clock)
         self._plan_link = PlanLink(
             control_plane=self._control_plane,
-            keeper=self.keeper,
+            plans=self.plans,
             clock=self.clock,
             on_change=self._plan_came,
         )
         self.heartbeat = Heartbeat(on_offer=lambda: self._post_link.nudge())
         self._post_link = PostLink(
             control_plane=self._control_plane,
-            keeper=self.keeper,
+            plans=self.plans,
             fleet=self._fleet,
             spool=self.spool,
             samples=self.heartbeat.take,
@@ -288,7 +288,7 @@ class Agent:
             self._device_link.nudge()
 
     def _in_force(self) -> InForce:
-        in_force = obeyed(self.keeper.in_force(), self._hand.said, now=self.clock.now())
+        in_force = obeyed(self.plans.in_force(), self._hand.said, now=self.clock.now())
         self._displays = displays.left_alone(in_force.settings, self._fence.devices)
         apart = (*self._displays, *self._fence.divided)
         settings = displays.without(in_force.settings, apart)
@@ -334,7 +334,7 @@ class Agent:
         self._post_link.nudge()
 
     def _heard(self, answer: SamplesAnswer) -> None:
-        if answer.plan_etag != self.keeper.etag:
+        if answer.plan_etag != self.plans.etag:
             self._plan_link.nudge()
         if self.heartbeat.watch(answer.watched):
             self.wake()
@@ -348,14 +348,14 @@ class Agent:
         return Report(id=uuid4().hex, at=self.clock.now(), kind=kind, device=device, text=text)
 
     def _name_of(self, uid: int) -> str | None:
-        stored = self.keeper.stored
+        stored = self.plans.stored
         known = stored.uids if stored else {}
         return next((name for name, one in known.items() if one == uid), None) or (
             self._names.name_of(uid, wait_s=NAME_WAIT_S)
         )
 
     def _problems(self, in_force: InForce) -> list[HealthProblem]:
-        found = [*self.keeper.problems(), *self._hands.problems(), *self._lookout.problems()]
+        found = [*self.plans.problems(), *self._hands.problems(), *self._lookout.problems()]
         found += attention.problems(self._ladder)
         found += self._fence.problems()
         found += displays.problems(self._displays) + self._teller.problems()

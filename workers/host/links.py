@@ -33,7 +33,7 @@ from workers.host.control_plane import (
     Unreachable,
 )
 from workers.host.fleet import Fleet
-from workers.host.plans import PlanKeeper
+from workers.host.plans import Plans
 from workers.host.spool import Spool
 from workers.host.version import VERSION
 
@@ -125,13 +125,13 @@ class PlanLink(Link):
         self,
         *,
         control_plane: ControlPlane,
-        keeper: PlanKeeper,
+        plans: Plans,
         clock: HostClock,
         on_change: Callable[[], None],
     ) -> None:
         super().__init__()
         self._control_plane = control_plane
-        self._keeper = keeper
+        self._plans = plans
         self._clock = clock
         self._on_change = on_change
         self._nudged = threading.Event()
@@ -152,19 +152,19 @@ class PlanLink(Link):
         # Cleared before the fetch: a nudge that comes during it is about something newer.
         self._nudged.clear()
         if not due:
-            if self._keeper.resolve():
+            if self._plans.resolve():
                 self._on_change()
         else:
             began = self._clock.now()
             self._fetched_at_s, self._fetch_at_s = now_s, now_s + RETRY_S
-            self._keeper.refresh(self._control_plane)
+            self._plans.refresh(self._control_plane)
             self._fetch_at_s = self._clock.boottime_s() + self._until_next(began)
             self._on_change()
         wait_s = max(0.0, self._fetch_at_s - self._clock.boottime_s())
-        return min(wait_s, 1.0) if self._keeper.unresolved else wait_s
+        return min(wait_s, 1.0) if self._plans.unresolved else wait_s
 
     def _until_next(self, began: datetime) -> float:
-        ends = (grant.end for grant in self._keeper.in_force().grants)
+        ends = (grant.end for grant in self._plans.in_force().grants)
         return next_fetch_s(ends, began=began, now=self._clock.now())
 
 
@@ -190,7 +190,7 @@ class PostLink(Link):
         self,
         *,
         control_plane: ControlPlane,
-        keeper: PlanKeeper,
+        plans: Plans,
         fleet: Fleet,
         spool: Spool,
         samples: Callable[[], Samples | None],
@@ -198,7 +198,7 @@ class PostLink(Link):
     ) -> None:
         super().__init__()
         self._control_plane = control_plane
-        self._keeper = keeper
+        self._plans = plans
         self._fleet = fleet
         self._spool = spool
         self._samples = samples
@@ -208,7 +208,7 @@ class PostLink(Link):
 
     def exchange(self) -> float:
         """Everything that is there to send; `samples` hands each heartbeat out once."""
-        if not self._keeper.introduced:
+        if not self._plans.introduced:
             return RETRY_S
         refusal: ControlPlaneError | None = None
         for send in (self._send_inventory, self._send_samples, self._send_reports):

@@ -66,7 +66,7 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
         return leases(self.grants, always_open=self.settings.always_open_uids, now=now)
 
 
-class PlanKeeper:
+class Plans:
     """Fetches, judges, keeps. `refresh` is for one thread; everything else for any."""
 
     def __init__(
