@@ -305,9 +305,11 @@ class Ladder(Shape, frozen=True, kw_only=True):
 class Decision(Shape, frozen=True, kw_only=True):
     """What to do, in this order, and what to remember afterwards.
 
-    ``look_again``: more may follow at once from what these actions change.
+    ``look_again``: more may follow at once from what these actions change. ``held_fire_on``: how many on
+    which device are not stopped because they are too many at once.
     """
 
     actions: tuple[Action, ...] = ()
     ladder: Ladder
     look_again: bool = False
+    held_fire_on: dict[str, int] = {}

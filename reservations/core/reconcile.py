@@ -4,6 +4,7 @@ Level-triggered: the answer depends on the two states and the clock alone, never
 Gates close before anybody is signalled, ends come before starts, and doubt stops nobody.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -63,11 +64,12 @@ def plan_actions(
     restored, ladder = _restore_gates(ladder, settings)
     gated, ladder = _move_gates(world, ladder, devices)
     signalled, ladder = _signal_early(world, ladder, devices)
-    evicted, ladder = _move_people(world, ladder, devices)
+    evicted, ladder, held = _move_people(world, ladder, devices)
     return Decision(
         actions=(*farewells, *restored, *gated, *signalled, *evicted),
         ladder=ladder,
         look_again=any(isinstance(action, SetGate) for action in gated),
+        held_fire_on=held,
     )
 
 
@@ -200,8 +202,11 @@ def _asked_for(world: World, device: Device, grant: HostGrant) -> tuple[Holder, 
 
 def _move_people(
     world: World, ladder: Ladder, devices: Sequence[Device]
-) -> tuple[list[Action], Ladder]:
-    """Take every party without a right one step further, unless it is too many at once."""
+) -> tuple[list[Action], Ladder, dict[str, int]]:
+    """Take every party without a right one step further, unless it is too many at once.
+
+    Also says how many on which device are not stopped for that reason.
+    """
     cases = [case for device in devices for case in _cases(world, ladder, device)]
     due = [eviction.is_due_without_an_end(case) for case in cases]
     too_many = sum(due) > world.settings.kill_budget
@@ -219,7 +224,8 @@ def _move_people(
             rungs.append(rung)
     kept = [rung for rung in rungs if rung.device in world.settings.managed]
     ordered = tuple(sorted(kept, key=lambda rung: (rung.device, rung.uid, rung.container or "")))
-    return actions, msgspec.structs.replace(ladder, rungs=ordered)
+    held_on = Counter(case.rights.device for case in cases if case.hold_fire)
+    return actions, msgspec.structs.replace(ladder, rungs=ordered), dict(held_on)
 
 
 def _cases(world: World, ladder: Ladder, device: Device) -> list[Case]:

@@ -1,5 +1,6 @@
 """Whom a host would stop if it enforced from now on: the agent's own decisions, asked ahead of time."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -109,3 +110,51 @@ def test_it_says_from_when_the_kill_budget_would_hold_fire():
 @pytest.mark.parametrize("mode", ["observe", "warn", "enforce"])
 def test_the_mode_and_a_hold_of_today_do_not_matter(mode):
     assert only(mode=mode).at == NOON + 72 * HOUR
+
+
+def test_those_who_wait_because_they_are_too_many_count_on_every_device():
+    holders = {GPU: [holder(1), holder(2)], OTHER: [holder(3)]}
+    grants = [grant(ALICE, 1, hours=10), grant(ALICE, 2, hours=9, booking=2, device=OTHER)]
+    found = foreseen(grants, holders, kill_budget=1)
+    assert found.fire_held_at == NOON + HOUR
+    assert [stop.at for stop in found.stops] == [None, None, None]
+
+
+def test_once_few_enough_are_left_those_on_other_devices_are_stopped_too():
+    holders = {GPU: [holder(1), holder(2)], OTHER: [holder(3)]}
+    grants = [
+        grant(ALICE, 1, hours=1),
+        grant(2, 2, hours=1, booking=2),
+        grant(ALICE, 1, hours=9, booking=3, device=OTHER),
+    ]
+    found = foreseen(grants, holders, kill_budget=2)
+    assert found.fire_held_at == NOON + HOUR
+    assert {(stop.party.uid, stop.at) for stop in found.stops if stop.at == NOON + 2 * HOUR} == {
+        (1, NOON + 2 * HOUR),
+        (3, NOON + 2 * HOUR),
+    }
+
+
+@pytest.mark.parametrize("kill_budget", [8, 10_000])
+def test_a_crowded_host_is_foreseen_while_somebody_waits_for_the_page(kill_budget):
+    devices = [f"GPU-{number}" for number in range(256)]
+    holders = {
+        device: [holder(2_000 + number * 8 + one, hours=1) for one in range(8)]
+        for number, device in enumerate(devices)
+    }
+    grants = [
+        grant(ALICE + number % 100, 1 + 5 * turn + number % 5, hours=3, booking=turn, device=device)
+        for number, device in enumerate(devices)
+        for turn in range(10)
+    ]
+    began = time.monotonic()
+    found = foresee(
+        grants,
+        holders,
+        settings=HostSettings(managed=tuple(devices), kill_budget=kill_budget),
+        now=NOON,
+    )
+    assert len(found.stops) == 2_048
+    assert (found.fire_held_at is not None) == (kill_budget == 8)
+    # 0.5 to 1 s on a quiet machine. Looking at all devices again each time takes minutes.
+    assert time.monotonic() - began < 10
