@@ -60,8 +60,9 @@ def resume(names: Sequence[str] | None, *, actor: Actor, now: datetime) -> list[
     """
     actor.check_operates()
     with transaction.atomic():
+        locked = _locked(names)
         held = {one.host_id: one for one in holds.in_force(now=now)}
-        hosts = [host for host in _locked(names) if host.pk in held]
+        hosts = [host for host in locked if host.pk in held]
         for host in hosts:
             before = holds.row(held[host.pk])
             audit.record("host_resumed", actor=actor, now=now, host=host, before=before)
