@@ -9,7 +9,7 @@ from reservations.core.period import Period
 from reservations.models import Allocation, Booking, Device, User
 from reservations.selectors import bookings
 from reservations.selectors.visible import current_allocations, instant
-from reservations.services import audit, notices
+from reservations.services import audit, notices, openings
 from reservations.services.actors import Actor
 
 # How a notice says it, where the verb of the trail does not fit into "… your booking 12".
@@ -79,6 +79,8 @@ def let_go(booking: Booking) -> None:
 def save_change(booking: Booking, *fields: str) -> None:
     booking.revision += 1
     booking.save(update_fields=[*fields, "revision"])
+    if booking.held_back_since is not None:
+        openings.note(booking)
 
 
 def snapshot(booking: Booking) -> dict[str, Any]:
