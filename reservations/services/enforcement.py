@@ -9,7 +9,7 @@ from django.db import transaction
 
 from reservations import announce
 from reservations.core import wire
-from reservations.models import Allocation, Booking, Device, Host, Report
+from reservations.models import Allocation, AuditEntry, Booking, Device, Host, Report
 from reservations.selectors import bookings
 from reservations.services import audit, inventory, openings, report_notices
 from reservations.services.hosts import host_actor
@@ -17,6 +17,7 @@ from reservations.services.report_notices import Directory, Event
 
 # Nothing that a host keeps in its spool is older; a clock that says so is broken.
 _OLDEST = timedelta(days=400)
+_STUCK_OR_GONE = ("stuck", "gone")
 _FACTS = ("unix_name", "uid", "pids", "latency_s", "device")
 
 
@@ -121,20 +122,26 @@ def _note_state(device: Device, kind: wire.ReportKind, *, now: datetime) -> None
         inventory.mark_lost(device, now=now)
     elif kind == "device_back":
         inventory.mark_back(device, now=now)
-    elif kind == "stuck":
-        inventory.mark_needs_attention(device, now=now)
-    elif (
-        kind == "gone" and device.state == Device.State.NEEDS_ATTENTION and _was_only_stuck(device)
-    ):
-        inventory.mark_recovered(device, now=now)
+    elif kind in _STUCK_OR_GONE:
+        if kind == "stuck":
+            inventory.mark_needs_attention(device, now=now)
+        # Also then: what waited in a spool may be over by now.
+        if device.state == Device.State.NEEDS_ATTENTION and _was_only_stuck(device):
+            inventory.mark_recovered(device, now=now)
 
 
 def _was_only_stuck(device: Device) -> bool:
-    """Whether it needs attention for those alone whom nothing could end, and each has been seen to leave."""
+    """Whether it needs attention for those alone whom nothing could end, and each has been seen to leave.
+
+    What was before an operator marked it as fine is settled.
+    """
     last: dict[tuple[str, str], str] = {}
     stuck_at: set[datetime] = set()
-    told = Report.objects.filter(device=device, kind__in=("stuck", "gone")).order_by("at", "pk")
-    for kind, at, body in told.values_list("kind", "at", "body"):
+    told = Report.objects.filter(device=device, kind__in=_STUCK_OR_GONE)
+    fine = AuditEntry.objects.filter(device=device, verb="device_fine").order_by("-at").first()
+    if fine is not None:
+        told = told.filter(at__gt=fine.at)
+    for kind, at, body in told.order_by("at", "pk").values_list("kind", "at", "body"):
         last[str(body.get("unix_name")), str(body.get("uid"))] = kind
         if kind == "stuck":
             stuck_at.add(at)

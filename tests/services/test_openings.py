@@ -6,8 +6,9 @@ import pytest
 
 from reservations.models import AuditEntry, Device, Notice
 from reservations.selectors.visible import Viewer, booking_row, calendar_row
-from reservations.services import enforcement, hosts, inventory
+from reservations.services import enforcement, hosts, inventory, moving, rebinding
 from reservations.services.actors import BERTH, Actor
+from reservations.services.wishes import Change
 from tests import build
 from tests.build import NOON
 from tests.hosts import HOUR, MINUTE, SECOND, registered, report
@@ -88,6 +89,27 @@ def test_an_old_delay_that_waited_in_a_spool_changes_nothing(host, booking, alic
     assert opening(booking, alice, at=NOON + 2 * MINUTE) is None
 
 
+def test_a_device_that_was_replaced_holds_nothing_back(host, device, booking, alice):
+    spare = build.device(host, uuid="GPU-b", index=1)
+    say(host, "delayed", booking, text=WAITING)
+    rebinding.take_over(booking.pk, device, spare, actor=BERTH, now=NOON + MINUTE)
+    booking.refresh_from_db()
+    assert opening(booking, alice) is None
+    say(host, "delayed", booking, after=30, received=NOON + 2 * MINUTE, text=WAITING)
+    assert opening(booking, alice) is None
+
+
+def test_a_booking_that_was_moved_away_at_its_start_is_not_held_back_by_what_was(
+    host, booking, alice
+):
+    build.device(host, uuid="GPU-b", index=1)
+    say(host, "delayed", booking, after=-1, received=NOON - SECOND, text=WAITING)
+    later = Change(start=NOON + HOUR, end=NOON + 5 * HOUR)
+    moving.move(booking.pk, later, actor=build.actor(alice), now=NOON - SECOND)
+    booking.refresh_from_db()
+    assert opening(booking, alice, at=NOON + HOUR) is None
+
+
 def test_after_its_end_a_booking_that_never_opened_is_held_back_no_more(host, booking, alice):
     say(host, "delayed", booking, text=WAITING)
     assert opening(booking, alice, at=NOON + 4 * HOUR) is None
@@ -165,6 +187,23 @@ class TestADeviceThatNeedsAttention:
         Device.objects.update(state_since=NOON + HOUR)
         say(host, "gone", None, after=60, unix_name="bob")
         assert self.state(device) == "needs_attention"
+
+    def test_is_fine_where_the_news_that_it_was_stuck_comes_after_the_news_that_it_is_gone(
+        self, host
+    ):
+        other = build.device(host, uuid="GPU-b")
+        say(host, "gone", None, after=60, unix_name="bob", device="GPU-b")
+        late = {"received": NOON + 2 * MINUTE, "unix_name": "bob", "device": "GPU-b"}
+        say(host, "stuck", None, after=10, **late)
+        assert self.state(other) == "ok"
+
+    def test_owes_nothing_to_what_was_before_an_operator_marked_it_as_fine(self, host, device):
+        actor = Actor.of(build.operator("admin"), source="web")
+        inventory.mark_fine("gpu1", "GPU-a", actor=actor, now=NOON + MINUTE)
+        say(host, "stuck", None, after=100, unix_name="eve")
+        assert self.state(device) == "needs_attention"
+        say(host, "gone", None, after=160, unix_name="eve")
+        assert self.state(device) == "ok"
 
     def test_is_fine_when_an_operator_says_so(self, host, device):
         admin = build.operator("admin")
