@@ -21,9 +21,9 @@ FROM generate_series(0, %(count)s - 1) n
 """
 _BOOKINGS = """
 INSERT INTO reservations_booking (id, owner_id, created_by_id, start, "end", planned_end, created,
-    state, ended_reason, kind, purpose, keep_if_free, early_signal, pinned, source, revision)
+    state, ended_reason, kind, purpose, keep_if_free, early_signal, pinned, source, revision, held_back_why)
 SELECT booking_id, owner_id, owner_id, start, start + %(slot)s, start + %(slot)s, start,
-    'confirmed', '', 'normal', 'bench', false, false, true, 'api', 1 FROM filled
+    'confirmed', '', 'normal', 'bench', false, false, true, 'api', 1, '' FROM filled
 """
 _ALLOCATIONS = """
 INSERT INTO reservations_allocation (booking_id, device_id, start, "end", holds)

@@ -1,9 +1,11 @@
 """What the bench makes of its measurements: the table and the file. The measuring itself is `make bench`."""
 
 import json
+import os
 
 import pytest
 
+from bench import fill
 from bench.figures import (
     Figure,
     alternately_ms,
@@ -11,6 +13,8 @@ from bench.figures import (
     print_table,
     write,
 )
+from reservations.selectors import bookings
+from reservations.selectors.visible import EVERYTHING, calendar_row
 
 
 def figure(**fields):
@@ -99,3 +103,15 @@ def test_the_file_holds_every_figure_with_its_ratio_and_the_machine(tmp_path):
         "ratio": 0.033,
     }
     assert second["reference"] is second["ratio"] is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(os.environ.get("BERTH_TEST_DB") != "postgres", reason="fills PostgreSQL")
+def test_filled_bookings_are_bookings_of_today():
+    devices = fill.devices(2)
+    fill.bookings(6, on=devices, owners=fill.people(2), around=fill.today())
+    made = list(bookings.whole())
+    assert len(made) == 6
+    for one in made:
+        one.full_clean(validate_unique=False)
+        assert calendar_row(one, viewer=EVERYTHING)["opening"] is None
