@@ -83,11 +83,17 @@ def test_workers_that_their_parent_left_behind_are_stopped_in_their_turn(bench: 
 
 def _worker(node: str, writing: int) -> int:
     """A data-loader worker: it holds the device, and says so when it is told to end."""
+    begun, beginning = os.pipe()
     pid = os.fork()
     if pid == 0:
         signal.signal(signal.SIGTERM, lambda *_: (os.write(writing, b"TERM "), os._exit(0)))
         os.open(node, os.O_RDWR)
+        os.write(beginning, b".")
         wait_for_ever()
+    # Later the gate may have closed before it opens the device.
+    os.read(begun, 1)
+    os.close(begun)
+    os.close(beginning)
     return pid
 
 
