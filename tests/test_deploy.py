@@ -25,7 +25,7 @@ from tests.host import nodes
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
 from tests.host.gates import acl_gate
 from tests.host.kit import SimHost
-from tests.host.people import child, wait_for_ever
+from tests.host.people import child, let_everybody_into, wait_for_ever
 from tests.servers import free_port, wait_for_port
 from tests.waiting import until
 from webapp.embedded import redis_command
@@ -190,9 +190,7 @@ def test_only_the_proxy_may_say_who_asks():
 def test_the_capabilities_of_the_unit_are_enough_to_close_find_and_stop(tmp_path):
     """The real worker, as root with no other capability, on a node that is not even root's."""
     stranger, limit_s = 61001, 30
-    for path in (tmp_path, *tmp_path.parents):
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    let_everybody_into(tmp_path)
     node = tmp_path / nodes.NODE
     os.mknod(node, stat.S_IFCHR | 0o660, os.makedev(1, 7))
     os.chown(node, stranger, stranger)

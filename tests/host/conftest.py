@@ -11,6 +11,7 @@ from tests.host.clocks import Hands
 from tests.host.control_plane import ControlPlaneDouble
 from tests.host.fake_machine import FakeMachine
 from tests.host.kit import SimHost
+from tests.host.programs import FakePrograms
 from tests.host.slot import Bench, make_node
 from tests.nvml import stand_in
 from tests.nvml.stage import Stage
@@ -49,6 +50,11 @@ def scan(processes: Processes) -> HolderScan:
     """Looks at no other uids than those of the tests: much on a machine keeps /dev/zero open."""
     people = frozenset({scanning.ALICE, scanning.BOB, scanning.CAROL})
     return HolderScan(processes, only_uids=people)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePrograms:
+    return FakePrograms(tmp_path / "bin", monkeypatch)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reservations.core.enforcement import Holder
 from reservations.core.wire import ProcessUse, Sample
-from tests.host.people import wait_for_ever
+from tests.host.people import let_everybody_into, wait_for_ever
 from tests.waiting import until
 from workers.host.clock import boottime_s
 from workers.host.holders import HolderScan, Moment, Target
@@ -27,9 +27,7 @@ Body = Callable[[Callable[[], None]], None]
 
 def make_node(folder: Path, name: str = "nvidia0", number: int = ZERO) -> str:
     """A node that everybody may open."""
-    for place in (folder, *folder.parents):
-        if str(place).startswith("/tmp/"):
-            place.chmod(0o755)
+    let_everybody_into(folder)
     path = folder / name
     os.mknod(path, stat.S_IFCHR | 0o666, number)
     path.chmod(0o666)

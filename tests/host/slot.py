@@ -17,7 +17,7 @@ from reservations.core.enforcement import DeviceState, HostGrant, Keeper, Ladder
 from reservations.core.reconcile import plan_actions
 from reservations.core.wire import HealthProblem, HostSettings, ProcessUse, Report, Sample
 from tests.core.stage import ALICE, BOB, GPU, at
-from tests.host.people import as_person, wait_for_ever
+from tests.host.people import as_person, let_everybody_into, wait_for_ever
 from workers.host.clock import HostClock, boottime_s
 from workers.host.gates.acl import AclGate
 from workers.host.gates.originals import Originals
@@ -108,9 +108,7 @@ class Bench:
 
 def make_node(folder: Path) -> str:
     """A device node in a folder that everybody may enter."""
-    for path in (folder, *folder.parents):
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    let_everybody_into(folder)
     node = folder / "nvidia0"
     os.mknod(node, stat.S_IFCHR | 0o660, os.makedev(1, 5))
     return str(node)

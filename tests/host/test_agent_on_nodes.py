@@ -18,7 +18,7 @@ from tests.host import nodes
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant, real_now
 from tests.host.dead_mount import CannotMount, dead_mount
 from tests.host.kit import ROOT
-from tests.host.people import as_person, child, wait_for_ever
+from tests.host.people import Directory, as_person, child, let_everybody_into, wait_for_ever
 from tests.waiting import until
 from workers.host import status
 from workers.host.agent import Agent
@@ -28,21 +28,9 @@ pytestmark = pytest.mark.root
 ALICE, BOB, ACCESS_GROUP = 61001, 61002, 61100
 
 
-class People:
-    """alice and bob, who have no accounts on this machine."""
-
-    def uid_of(self, unix_name):
-        return {"alice": ALICE, "bob": BOB}.get(unix_name)
-
-    def name_of(self, uid):
-        return {ALICE: "alice", BOB: "bob"}.get(uid)
-
-
 @pytest.fixture
 def folder(tmp_path: Path):
-    for path in (tmp_path, *tmp_path.parents):
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    let_everybody_into(tmp_path)
     # The numbers of /dev/full, which nothing on a machine keeps open.
     os.mknod(tmp_path / nodes.NODE, stat.S_IFCHR | 0o660, os.makedev(1, 7))
     os.chown(tmp_path / nodes.NODE, 0, ACCESS_GROUP)
@@ -62,7 +50,9 @@ def plane():
 
 @pytest.fixture
 def agent(folder, plane, monkeypatch):
-    monkeypatch.setattr("workers.host.agent.open_users", lambda config: People())
+    monkeypatch.setattr(
+        "workers.host.agent.open_users", lambda config: Directory(alice=ALICE, bob=BOB)
+    )
     made = Agent(
         Config(
             host="gpu-01",

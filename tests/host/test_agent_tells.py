@@ -11,7 +11,7 @@ import pytest
 from reservations.core.wire import HostSettings
 from tests.host import nodes
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
-from tests.host.people import child, wait_for_ever
+from tests.host.people import Directory, child, let_everybody_into, wait_for_ever
 from tests.host.screens import Screen
 from tests.waiting import until
 from workers.host.agent import Agent
@@ -22,21 +22,9 @@ pytestmark = pytest.mark.root
 ALICE, BOB = 61921, 61922
 
 
-class People:
-    """alice and bob, who have no accounts on this machine."""
-
-    def uid_of(self, unix_name):
-        return {"alice": ALICE, "bob": BOB}.get(unix_name)
-
-    def name_of(self, uid):
-        return {ALICE: "alice", BOB: "bob"}.get(uid)
-
-
 @pytest.fixture
 def folder(tmp_path: Path):
-    for path in (tmp_path, *tmp_path.parents):
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    let_everybody_into(tmp_path)
     # The numbers of /dev/full, which nothing on a machine keeps open.
     os.mknod(tmp_path / nodes.NODE, stat.S_IFCHR | 0o666, os.makedev(1, 7))
     (tmp_path / nodes.NODE).chmod(0o666)
@@ -55,7 +43,9 @@ def plane():
 
 @pytest.fixture
 def agents(folder, plane, monkeypatch):
-    monkeypatch.setattr("workers.host.agent.open_users", lambda config: People())
+    monkeypatch.setattr(
+        "workers.host.agent.open_users", lambda config: Directory(alice=ALICE, bob=BOB)
+    )
     made = []
 
     def start():

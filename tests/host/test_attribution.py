@@ -28,11 +28,6 @@ SERVICE = f"/berth-test-{os.getpid()}.slice/train.service"
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePrograms:
-    return FakePrograms(tmp_path / "bin", monkeypatch)
-
-
-@pytest.fixture
 def contained(node: str) -> Iterator[Child]:
     """A job of Alice's uid in a container of the machine's docker."""
     with cgroup(DOCKER) as folder, child(ALICE, holding(node)) as one:

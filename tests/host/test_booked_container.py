@@ -32,11 +32,6 @@ def host(tmp_path: Path, processes: Processes) -> Host:
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePrograms:
-    return FakePrograms(tmp_path / "bin", monkeypatch)
-
-
-@pytest.fixture
 def root_inside(host: Host) -> Iterator[Child]:
     """Root in a container of the machine's docker, on the device, heard of by the driver's list."""
     with (

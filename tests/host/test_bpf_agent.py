@@ -17,6 +17,7 @@ from tests.host import nodes
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant, real_now
 from tests.host.gates import ALICE, BOB, control_group, make_node, opening
 from tests.host.kit import ROOT
+from tests.host.people import Directory
 from tests.waiting import until
 from workers.host.agent import Agent
 from workers.host.config import Config
@@ -28,16 +29,6 @@ pytestmark = pytest.mark.bpf
 MINOR = 251
 
 
-class People:
-    """alice and bob, who have no accounts on this machine."""
-
-    def uid_of(self, unix_name: str) -> int | None:
-        return {"alice": ALICE, "bob": BOB}.get(unix_name)
-
-    def name_of(self, uid: int) -> str | None:
-        return {ALICE: "alice", BOB: "bob"}.get(uid)
-
-
 @pytest.fixture
 def group() -> Iterator[str]:
     with control_group("user.slice") as made:
@@ -46,7 +37,9 @@ def group() -> Iterator[str]:
 
 @pytest.fixture
 def node(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("workers.host.agent.open_users", lambda config: People())
+    monkeypatch.setattr(
+        "workers.host.agent.open_users", lambda config: Directory(alice=ALICE, bob=BOB)
+    )
     (place / nodes.LISTED).write_text("[]")
     return make_node(place / nodes.NODE, minor=MINOR)
 

@@ -19,11 +19,6 @@ DOCKER = Container(id=HASH, name=f"docker-{HASH}", engines=("docker",), rootless
 ANY = Container(id=HASH, name=HASH, engines=("docker", "podman"), rootless=False)
 
 
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePrograms:
-    return FakePrograms(tmp_path / "bin", monkeypatch)
-
-
 def inspected(labels: dict[str, str] | None, *, container: str = HASH) -> str:
     return json.dumps([{"Id": container, "Config": {"Labels": labels, "User": ""}, "State": {}}])
 

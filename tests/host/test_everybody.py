@@ -14,7 +14,7 @@ import pytest
 
 from tests.host.control_plane import grant
 from tests.host.kit import ROOT
-from tests.host.people import as_person
+from tests.host.people import as_person, let_everybody_into
 from tests.host.public_host import closed, device, host
 from tests.waiting import until
 from workers.host.cli import main
@@ -25,16 +25,9 @@ SOMEBODY = 61001
 OLD_S = 40
 
 
-def open_up(folder):
-    """So that somebody may go into it."""
-    for above in (folder, *folder.parents):
-        if str(above).startswith("/tmp/"):
-            above.chmod(0o755)
-
-
 @pytest.fixture
 def folder(tmp_path):
-    open_up(tmp_path)
+    let_everybody_into(tmp_path)
     PublicFile(tmp_path / "run").write(host(device(0), closed(1)))
     return tmp_path / "run"
 
@@ -185,7 +178,7 @@ def test_what_a_real_worker_publishes_is_what_top_and_smi_show(sim, plane):
     plane.grants = (grant(sim.uuids[0], "alice"),)
     job = sim.job("alice")
     sim.worker(plane.url)
-    open_up(sim.state_dir)
+    let_everybody_into(sim.state_dir)
 
     def line():
         done = ran(

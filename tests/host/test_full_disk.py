@@ -15,7 +15,7 @@ import pytest
 from reservations.core.wire import HostSettings
 from tests.host import nodes
 from tests.host.control_plane import TOKEN, ControlPlaneDouble, grant
-from tests.host.people import as_person, child, wait_for_ever
+from tests.host.people import Directory, as_person, child, let_everybody_into, wait_for_ever
 from tests.waiting import until
 from workers.host.agent import Agent
 from workers.host.clock import HostClock
@@ -23,14 +23,6 @@ from workers.host.config import Config
 
 pytestmark = pytest.mark.root
 ALICE, BOB = 61001, 61002
-
-
-class People:
-    def uid_of(self, unix_name):
-        return {"alice": ALICE, "bob": BOB}.get(unix_name)
-
-    def name_of(self, uid):
-        return {ALICE: "alice", BOB: "bob"}.get(uid)
 
 
 class Systemd:
@@ -53,9 +45,7 @@ def open_vendor(config: Config, clock: HostClock) -> nodes.NodeVendor:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    for path in (tmp_path, *tmp_path.parents):
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    let_everybody_into(tmp_path)
     os.mknod(tmp_path / nodes.NODE, stat.S_IFCHR | 0o660, os.makedev(1, 7))
     (tmp_path / nodes.LISTED).write_text("[]")
     folder = tmp_path / "state"
@@ -79,7 +69,9 @@ def plane() -> Iterator[ControlPlaneDouble]:
 
 @pytest.fixture
 def agent(small_disk: Path, plane: ControlPlaneDouble, monkeypatch) -> Iterator[Agent]:
-    monkeypatch.setattr("workers.host.agent.open_users", lambda config: People())
+    monkeypatch.setattr(
+        "workers.host.agent.open_users", lambda config: Directory(alice=ALICE, bob=BOB)
+    )
     monkeypatch.setattr("workers.host.loop.Watchdog", Systemd)
     config = Config(
         host="gpu-01", url=plane.url, token=TOKEN, state_dir=small_disk,

@@ -21,11 +21,6 @@ TRAIN = Unit("train.service", f"{SLICE}/train.service")
 root_only = pytest.mark.root
 
 
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePrograms:
-    return FakePrograms(tmp_path / "bin", monkeypatch)
-
-
 def shown(restart: str = "always", *, group: str = TRAIN.cgroup, refuses: str = "no") -> str:
     return f"Restart={restart}\nRefuseManualStop={refuses}\nControlGroup={group}\n"
 

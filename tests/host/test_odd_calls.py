@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from reservations.core.wire import Hold
-from tests.host.people import as_person
+from tests.host.people import as_person, let_everybody_into
 from tests.host.test_by_hand import Terminal
 from workers.host import status
 from workers.host.by_hand import HandFile
@@ -65,9 +65,7 @@ def test_a_broken_file_of_limits_keeps_nobody_from_a_hold(sim, tmp_path):
 @pytest.mark.parametrize("name", ["by_hand.lock", "agent.lock"])
 def test_nobody_else_can_hold_the_locks(sim, root, tmp_path, name):
     """A lock needs no more than the right to read, and would keep root out for ever."""
-    for path in (sim.state_dir, *sim.state_dir.parents):
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    let_everybody_into(sim.state_dir)
     root.types("adopt")
 
     def lock():

@@ -13,7 +13,7 @@ from reservations.core.enforcement import Ladder, PlanState, Rung
 from reservations.core.wire import DeviceInfo, HostSettings, ProcessUse, Sample
 from tests.core.stage import ALICE, BOB, GPU, at, grant
 from tests.host import public_host
-from tests.host.people import as_person
+from tests.host.people import as_person, let_everybody_into
 from workers.host import public
 from workers.host.plans import InForce
 from workers.host.public import PublicFile, Unavailable
@@ -105,10 +105,7 @@ class TestTheFile:
 
     @pytest.mark.root
     def test_an_ordinary_person_reads_it_and_cannot_change_it(self, tmp_path):
-        tmp_path.chmod(0o755)
-        for above in tmp_path.parents:
-            if str(above).startswith("/tmp/"):
-                above.chmod(0o755)
+        let_everybody_into(tmp_path)
         PublicFile(tmp_path / "run").write(content())
 
         def attempt():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.host import nodes
-from tests.host.people import as_person
+from tests.host.people import as_person, let_everybody_into
 from workers.host.agent import Agent
 from workers.host.config import Config, ConfigError
 
@@ -28,9 +28,7 @@ def agent(folder: Path) -> Agent:
 
 @pytest.fixture
 def open_place(tmp_path: Path) -> Path:
-    for path in (tmp_path, *tmp_path.parents):
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    let_everybody_into(tmp_path)
     tmp_path.chmod(0o1777)
     return tmp_path
 
