@@ -20,8 +20,8 @@ from reservations.services.bookings import Wish, book
 
 _BOOKING = """
 INSERT INTO reservations_booking (owner_id, created_by_id, start, "end", planned_end, created,
-    state, ended_reason, kind, purpose, keep_if_free, early_signal, pinned, source, revision)
-VALUES (%s, %s, %s, %s, %s, %s, 'confirmed', '', 'normal', 'bench', false, false, true, 'api', 1)
+    state, ended_reason, kind, purpose, keep_if_free, early_signal, pinned, source, revision, held_back_why)
+VALUES (%s, %s, %s, %s, %s, %s, 'confirmed', '', 'normal', 'bench', false, false, true, 'api', 1, '')
 RETURNING id
 """
 _ALLOCATION = """

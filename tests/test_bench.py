@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bench import fill
+from bench import fill, service
 from bench.figures import (
     Figure,
     alternately_ms,
@@ -115,3 +115,10 @@ def test_filled_bookings_are_bookings_of_today():
     for one in made:
         one.full_clean(validate_unique=False)
         assert calendar_row(one, viewer=EVERYTHING)["opening"] is None
+
+
+@pytest.mark.django_db
+def test_what_a_booking_is_compared_with_is_a_booking_too():
+    service._insert(*fill.people(1), *fill.devices(1), fill.today())
+    (made,) = bookings.whole()
+    made.full_clean(validate_unique=False)
