@@ -92,7 +92,7 @@ class GibField(serializers.FloatField):
 
 
 def duration_field(**options: Any) -> serializers.IntegerField:
-    return serializers.IntegerField(min_value=1, max_value=TEN_YEARS_S, **options)
+    return serializers.IntegerField(**{"min_value": 1, "max_value": TEN_YEARS_S, **options})
 
 
 def uuid_field(**options: Any) -> serializers.CharField:

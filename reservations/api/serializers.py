@@ -14,7 +14,7 @@ from reservations.api.fields import (
 )
 from reservations.api.pagination import PageQuery
 from reservations.models import Booking
-from reservations.services.holds import MAX_REASON
+from reservations.services.holds import LONGEST, MAX_REASON
 from reservations.services.wishes import (
     MAX_DEVICES,
     MAX_PEOPLE,
@@ -102,7 +102,7 @@ class ExtendBody(Strict):
 
 class HoldBody(Strict):
     reason = serializers.CharField(max_length=MAX_REASON, help_text="everybody reads it")
-    duration_s = duration_field(help_text="at most 7 days")
+    duration_s = duration_field(max_value=int(LONGEST.total_seconds()), help_text="at most 7 days")
 
 
 class NoBody(Strict):

@@ -194,6 +194,13 @@ def test_what_the_agent_says_of_the_same_hold_is_not_said_twice(admin, host):
     assert by_hand["text"] in text_of(admin.get("/manage/"))
 
 
+def test_a_problem_that_happens_to_quote_the_reason_of_a_hold_is_said(admin, host):
+    admin.post("/manage/hosts/gpu1/hold/", {"reason": "driver", "minutes": "240"})
+    problem = {"code": "no_data", "text": "nothing can be read (driver)"}
+    HostStatus.objects.update(health=[problem])
+    assert problem["text"] in text_of(admin.get("/manage/"))
+
+
 def test_all_hosts_are_held_and_resumed(admin, host):
     build.host("gpu2")
     response = admin.post("/manage/hold/", {"reason": "fire drill", "minutes": "30"}, follow=True)
@@ -324,7 +331,7 @@ def test_a_preview_says_how_old_its_data_is(admin, host, quiet_redis):
     assert "There is no data from this host." in text_of(admin.get("/manage/hosts/gpu1/enforce/"))
     used(device, (1, 1001, "bob"), at=clock.now() - timedelta(minutes=12))
     text = text_of(admin.get("/manage/hosts/gpu1/enforce/"))
-    assert "The newest data is 12 min old" in text
+    assert "The data is up to 12 min old" in text
     assert "Switch to enforce all the same" in text
 
 

@@ -1,6 +1,6 @@
 """How a host is, in the words of the manage page: one sentence for each thing that an operator should know."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -74,6 +74,12 @@ class HostState:
     def rows(self) -> list[dict[str, Any]]:
         return [{"device": one, "verdict": self.verdicts.get(one.uuid)} for one in self.devices]
 
+    def _says_hold(self, problem: Mapping[str, Any]) -> bool:
+        """Whether the agent only says that it obeys this hold; one by hand has another reason."""
+        if self.hold is None or problem.get("code") != "held":
+            return False
+        return f"({self.hold.reason})" in problem["text"]
+
     def _problems(self) -> Iterator[str]:
         status = self.status
         if status is None or not self.heard:
@@ -100,7 +106,7 @@ class HostState:
             }
         names = {one.uuid: one.name for one in self.devices}
         for problem in status.health:
-            if self.hold is not None and f"({self.hold.reason})" in problem["text"]:
+            if self._says_hold(problem):
                 continue  # Its own note says so, in the reader's time.
             where = names.get(problem.get("device", ""), problem.get("device", ""))
             yield f"{where}: {problem['text']}" if where else str(problem["text"])
