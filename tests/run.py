@@ -8,7 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-ON_BOTH_DATABASES = ["tests/models", "tests/services", "tests/api", "tests/race", "tests/test_bench.py"]
+ON_BOTH_DATABASES = [
+    "tests/models",
+    "tests/services",
+    "tests/api",
+    "tests/race",
+    "tests/test_bench.py",
+]
 SLOW_PARTS = "not stack and not browser and not slow and not db_race and not gpu"
 
 
