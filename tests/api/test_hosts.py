@@ -50,7 +50,11 @@ def test_a_host_that_is_none_is_404(admin, verb):
 
 @pytest.mark.parametrize(
     ("wrong", "field"),
-    [({"reason": ""}, "reason"), ({"duration_s": 8 * 86_400}, "duration_s"), ({"mode": "x"}, "mode")],
+    [
+        ({"reason": ""}, "reason"),
+        ({"duration_s": 8 * 86_400}, "duration_s"),
+        ({"mode": "x"}, "mode"),
+    ],
 )
 def test_a_hold_that_makes_no_sense_is_refused(admin, wrong, field):
     body = is_problem(admin.post("hosts/gpu1/hold", {**BODY, **wrong}), 400, "invalid")
