@@ -301,7 +301,7 @@ def test_a_yielded_device_is_left_alone_shown_and_taken_back(sim, plane, busy, r
     gate = sim.gate(1)
     plane.grants = (*plane.grants, grant(sim.uuids[1], "bob", booking=2))
     busy.nudge()
-    until(lambda: len(busy.keeper.in_force().grants) == 2)
+    until(lambda: len(busy.plans.in_force().grants) == 2)
     began = seen(sim).at
     until(lambda: seen(sim).at > began)
 
