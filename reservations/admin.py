@@ -12,7 +12,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from reservations import clock, registry
-from reservations.core.errors import DomainError, NotPossibleNow
+from reservations.core.errors import DomainError
 from reservations.models import (
     Account,
     Allocation,
@@ -126,8 +126,8 @@ class HostAdmin(ByService):
     fields = ("name", "mode", "settings", "labels")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Host | None = None) -> tuple[str, ...]:
-        # Its worker knows the host by that name.
-        return ("name",) if obj else ()
+        # Its worker knows the host by that name; the manage page shows first what a mode would do.
+        return ("name", "mode") if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Host, form: Any, change: bool) -> None:
         actor, now = actor_of(request), clock.now()
@@ -137,12 +137,7 @@ class HostAdmin(ByService):
             )
             obj.pk = made.pk
             messages.warning(request, f"Token of {obj.name}, not shown again: {token}")
-        else:
-            before = Host.objects.get(pk=obj.pk).mode
-            if obj.mode == Host.Mode.ENFORCE and before != obj.mode:
-                raise NotPossibleNow(
-                    f"Switch {obj.name} to enforce on the page Manage: it shows first whom it would stop."
-                )
+        elif obj.settings != Host.objects.get(pk=obj.pk).settings:
             hosts.set_mode(obj, mode=obj.mode, settings=obj.settings, actor=actor, now=now)
         hosts.set_labels(obj, obj.labels, actor=actor, now=now)
 

@@ -195,15 +195,16 @@ def test_who_becomes_an_operator_is_in_the_trail(operator):
     ]
 
 
-def test_the_way_to_enforce_is_the_page_that_shows_whom_it_would_stop(operator):
-    host = build.host("gpu1", mode="observe")
-    form = {"name": "gpu1", "settings": "{}", "labels": "{}"}
-    response = operator.post(
-        address(Host, "change", host.pk), {**form, "mode": "enforce"}, follow=True
-    )
-    assert "Switch gpu1 to enforce on the page Manage" in response.content.decode()
+@pytest.mark.parametrize("mode", ["observe", "warn", "enforce"])
+@pytest.mark.parametrize("sent", ["observe", "warn", "enforce"])
+def test_a_host_changes_its_mode_only_on_the_page_that_shows_whom_it_would_stop(
+    operator, mode, sent
+):
+    """Nor does a form that was opened before somebody switched it there."""
+    host = build.host("gpu1", mode=mode)
+    form = {"name": "gpu1", "settings": '{"grace_s": 5}', "labels": "{}", "mode": sent}
+    for _ in range(2):
+        operator.post(address(Host, "change", host.pk), form)
     host.refresh_from_db()
-    assert host.mode == "observe"
-    operator.post(address(Host, "change", host.pk), {**form, "mode": "warn"})
-    host.refresh_from_db()
-    assert host.mode == "warn"
+    assert (host.mode, host.settings) == (mode, {"grace_s": 5})
+    assert [verb for verb, _, _ in trail()] == ["host_changed"]
