@@ -245,6 +245,22 @@ async def test_one_subscription_serves_all_and_ends_with_the_last(quiet_redis):
     assert not hub().listeners
 
 
+async def test_a_page_that_closes_before_it_was_told_anything_leaves_nothing_behind(
+    quiet_redis, monkeypatch
+):
+    def gone(*, now):
+        raise ConnectionResetError("the browser went away")
+
+    monkeypatch.setattr(livestore, "snapshot", gone)
+    _, client = await person("alice")
+    one = Socket("/ws/live/", client=client)
+    assert await one.connect()
+    with pytest.raises(ConnectionResetError):
+        await one.wait(5)
+    assert not hub().listeners
+    assert quiet_redis.pubsub_numsub(livestore.CHANNEL)[0][1] == 0
+
+
 async def test_a_slow_browser_gets_the_newest_tick_of_each_host_only():
     listener = Listener()
     for percent in range(5):

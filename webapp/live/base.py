@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -19,9 +20,16 @@ class SignedInConsumer(AsyncWebsocketConsumer):
     """Accepts people who are signed in, and tells them regularly that they are connected."""
 
     person: User
+    at_end: contextlib.AsyncExitStack
+    """What is undone when they are gone, however that comes about."""
+
+    async def __call__(self, *scope_receive_send: Any) -> None:
+        # Not in `disconnect`: a page that is closed while it is being told the first thing ends the
+        # consumer by an error, and no `disconnect` follows.
+        async with contextlib.AsyncExitStack() as self.at_end:
+            await super().__call__(*scope_receive_send)
 
     async def connect(self) -> None:
-        self.tasks: list[asyncio.Task[None]] = []
         person = self.scope.get("user")
         if not isinstance(person, User):
             # Accepted first: a browser is told no reason of a refused handshake.
@@ -30,20 +38,15 @@ class SignedInConsumer(AsyncWebsocketConsumer):
             return
         self.person = person
         await self.accept()
-        self.tasks.append(asyncio.create_task(self._ping()))
+        self.keep_doing(self._ping())
         await self.joined()
 
     async def joined(self) -> None:
         """Somebody may listen now."""
 
-    async def left(self) -> None:
-        """They are gone."""
-
-    async def disconnect(self, code: int) -> None:
-        for task in self.tasks:
-            task.cancel()
-        if hasattr(self, "person"):
-            await self.left()
+    def keep_doing(self, work: Coroutine[Any, Any, None]) -> None:
+        """Goes on beside this connection, as long as it lasts."""
+        self.at_end.callback(asyncio.create_task(work).cancel)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Browsers only listen here; what they say is not for this door."""

@@ -20,14 +20,13 @@ class CalendarConsumer(SignedInConsumer):
     async def joined(self) -> None:
         for group in self._groups():
             await self.channel_layer.group_add(group, self.channel_name)
+            self.at_end.push_async_callback(
+                self.channel_layer.group_discard, group, self.channel_name
+            )
         # Joined first: whoever comes back after a break has missed what was told meanwhile. A browser
         # that has connected takes no host for held until it is told so.
         if held := await _holds():
             await self._tell("hosts", {"holds": held})
-
-    async def left(self) -> None:
-        for group in self._groups():
-            await self.channel_layer.group_discard(group, self.channel_name)
 
     def _groups(self) -> list[str]:
         return [CALENDAR, f"person.{self.person.pk}"]
