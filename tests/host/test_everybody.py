@@ -5,6 +5,7 @@ import io
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -149,6 +150,8 @@ def _take_terminal(terminal):
     import fcntl
     import termios
 
+    # Whoever runs the tests in the background of a shell has it ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
