@@ -147,7 +147,13 @@ def run(
     until(lambda: plane.plans_asked > asked)
     for number, (end, bare_end) in enumerate(zip(managed.at, bare.at, strict=True)):
         _sleep_until(end - slots.job_s)
-        managed.pids.append(begin(number))
+        try:
+            managed.pids.append(begin(number))
+        except queue.Empty as error:
+            said = "\n".join(map(str, plane.reports[-20:]))
+            raise RuntimeError(
+                f"job {number} never had its device; the agent's last:\n{said}"
+            ) from error
         bare.pids.append(jobs.start())
         threading.Thread(target=_bare_timer, args=(bare.pids[-1], bare_end), daemon=True).start()
     expected = {*managed.pids, *bare.pids}
